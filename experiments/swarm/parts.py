@@ -105,8 +105,8 @@ def on_air(lab):
     """Sums of the channels' counters of a finished lab, and its verdict."""
     summary = lab.summary()
     all_of = lambda key: sum(c[key] for c in summary["channels"])
-    return {"sent_on_air": all_of("sent"), "airtime_ns": all_of("airtime_ns"), "collisions": all_of("collisions"), "heard": all_of("heard"),
-            "deaf": all_of("deaf"), "refused_full": all_of("refused_full"), "airtimes_ns": [c["airtime_ns"] for c in summary["channels"]],
+    return {"sent_on_air": all_of("sent"), "airtime_ns": all_of("airtime_ns"), "collisions": all_of("collisions"), "heard": all_of("received"),
+            "deaf": all_of("missed_while_sending"), "refused_full": all_of("refused_full"), "airtimes_ns": [c["airtime_ns"] for c in summary["channels"]],
             "trustworthy": summary["verdict"]["trustworthy"], "reasons": summary["verdict"]["reasons"]}
 
 

@@ -452,7 +452,7 @@ fn flows(found: &Coverage) -> Table {
         Column::full("flow", rows.iter().map(|row| row.flow.as_str())),
         Column::full("from", rows.iter().map(|row| row.from.as_str())),
         Column::full("to", rows.iter().map(|row| row.to.as_str())),
-        Column::full("asked_s", rows.iter().map(|row| row.asked_s)),
+        Column::full("requested_s", rows.iter().map(|row| row.requested_s)),
         Column::full("path_s", rows.iter().map(|row| row.path_s)),
         Column::partly("path_ratio", rows.iter().map(|row| row.path_ratio)),
         Column::partly(

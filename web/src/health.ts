@@ -10,7 +10,7 @@ import { count } from "./words";
 export function health(report: PlaneReport | null, maxLatenessNs: number): { words: string[]; isGood: boolean | null } {
   if (!report) return { words: [], isGood: null };
   const late = report.lateness?.p99_ns;
-  const dropped = Object.values((report.unintended as unknown as Record<string, number>) ?? {}).reduce((sum, one) => sum + one, 0);
+  const dropped = Object.values((report.emulator_drops as unknown as Record<string, number>) ?? {}).reduce((sum, one) => sum + one, 0);
   const us = (ns: number) => `${(ns / 1e3).toFixed(0)} µs`;
   const words = [
     late === undefined ? "" : `p99 late ${us(late)}${late > maxLatenessNs ? `, more than ${us(maxLatenessNs)}` : ""}`,

@@ -7,7 +7,7 @@ import { add, el, need, patch, table } from "./dom";
 import { light, type Palette } from "./palette";
 import { skyPlot } from "./skyplot";
 import type { Stage } from "./stage";
-import type { EdgeShown, LinkView, NodeNow, Paths, Routes, SeriesView, TrackView } from "./types";
+import type { EdgeShown, LinkView, NodeState, Paths, Routes, SeriesView, TrackView } from "./types";
 import { count, detail, effects, ms, rate, seconds, title } from "./words";
 
 /** Least time between two curves of the same pair. */
@@ -121,20 +121,20 @@ export class Panel {
     const { app, stage } = this;
     const i = app.numbers.get(name);
     const row = i === undefined ? undefined : app.world.nodes[i];
-    const now = await get<NodeNow>("node", { node: name, ...app.moment });
+    const now = await get<NodeState>("node", { node: name, ...app.moment });
     const flies = row?.constellation !== undefined;
     const mask = row?.constellation !== undefined && row.constellation !== null ? (app.world.constellations[row.constellation]?.mask_deg ?? null) : null;
     stage.cover(flies && mask !== null && i !== undefined ? [{ node: i, maskDeg: mask }] : []);
     if (flies) void get<TrackView>("track", { node: name, step: app.step }).then((track) => app.pick.nodes[0] === name && app.pick.nodes.length === 1 && stage.fly(track.itrf_km), () => stage.fly(null));
     else stage.fly(null);
-    const far = (edge: NodeNow["links"][number]) => edge.to.split("/")[0];
+    const far = (edge: NodeState["links"][number]) => edge.to.split("/")[0];
     stage.mark(now.links.map((edge) => ({ a: i ?? 0, b: app.numbers.get(far(edge)) ?? 0, colour: this.palette().path, width: 2, dash: edge.usable ? 0 : 1 })));
     const place = now.latitude_deg === undefined || now.latitude_deg === null ? "no position" : `${now.latitude_deg.toFixed(3)}°, ${now.longitude_deg?.toFixed(3)}°, ${now.height_km?.toFixed(1)} km`;
     const buttons = [
       app.world.may_shell ? el("button", { onclick: () => this.shell(name) }, "Terminal") : null,
       app.isLive ? el("button", { onclick: () => void get<Routes>("routes", { node: name }).then((routes) => ((this.routes = routes), this.refresh())) }, "Kernel routes") : null,
     ].filter((one) => one !== null);
-    const state = (edge: NodeNow["links"][number]) => (edge.usable ? "up" : app.failedBetween(name, far(edge)) ? "failed by hand" : "antennas turn");
+    const state = (edge: NodeState["links"][number]) => (edge.usable ? "up" : app.failedBetween(name, far(edge)) ? "failed by hand" : "antennas turn");
     const hasSky = now.mask_deg !== undefined && now.mask_deg !== null;
     return [
       el("h2", {}, name),

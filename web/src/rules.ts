@@ -2,7 +2,7 @@
 
 import { change, get } from "./api";
 import { el, fill, need } from "./dom";
-import type { BoxShown, RuleShown, ViaShown, WayShown, World } from "./types";
+import type { BoxShown, RuleShown, ViaShown, DirectionCounters, World } from "./types";
 import { count, rate } from "./words";
 
 const EVERY_MS = 1000;
@@ -38,7 +38,7 @@ const PATH: Column[] = [
 ];
 
 /** The counters of a rule: NIST Net's columns. */
-const DID: { title: string; stat: string; of: (did: WayShown) => string }[] = [
+const DID: { title: string; stat: string; of: (did: DirectionCounters) => string }[] = [
   { title: "Packets", stat: "frames", of: (did) => count(did.frames) },
   { title: "Bytes", stat: "bytes", of: (did) => count(did.bytes) },
   { title: "Drops", stat: "drops", of: (did) => count(did.drops) },
@@ -129,17 +129,17 @@ export class Rules {
   private draw(): void {
     const shown = this.shown;
     if (!shown) return;
-    const made = JSON.stringify([shown.rules.map(({ name, rule, ways }) => [name, rule, Object.keys(ways)]), this.editing?.name ?? null]);
+    const made = JSON.stringify([shown.rules.map(({ name, rule, directions }) => [name, rule, Object.keys(directions)]), this.editing?.name ?? null]);
     // Fields under edit stay when other rules change.
     if (made !== this.made && !(this.editing && this.body.querySelector("#save-rule"))) {
       this.made = made;
       this.table(shown);
     }
     for (const [way, did] of Object.entries(shown.unmatched)) this.count("", way, did);
-    for (const rule of shown.rules) for (const [way, did] of Object.entries(rule.ways)) this.count(rule.name, way, did);
+    for (const rule of shown.rules) for (const [way, did] of Object.entries(rule.directions)) this.count(rule.name, way, did);
   }
 
-  private count(name: string, way: string, did: WayShown): void {
+  private count(name: string, way: string, did: DirectionCounters): void {
     const row = this.body.querySelector(`tr[data-rule="${CSS.escape(name)}"][data-way="${CSS.escape(way)}"]`);
     for (const { stat, of } of DID) {
       const cell = row?.querySelector(`[data-stat=${stat}]`);
@@ -179,7 +179,7 @@ export class Rules {
 
   private rows(rule: RuleShown, i: number, all: number): HTMLElement[] {
     const written = rule.rule as Rule;
-    const ways = Object.keys(rule.ways);
+    const ways = Object.keys(rule.directions);
     const own = (name: string, label: string, act: () => void, disabled = false) => el("button", { title: label, "aria-label": `${label} ${rule.name}`, disabled, onclick: act }, name);
     const move = (at: number) => void this.act({ kind: "move", name: rule.name, at }, `${rule.name} moved`);
     const buttons = !this.world.may_write

@@ -2,9 +2,9 @@
 
 import { el, svg, table } from "./dom";
 import { onPaper, type Palette } from "./palette";
-import type { NodeNow } from "./types";
+import type { NodeState } from "./types";
 
-export function skyPlot(node: NodeNow, palette: Palette, choose: (name: string) => void): HTMLElement {
+export function skyPlot(node: NodeState, palette: Palette, choose: (name: string) => void): HTMLElement {
   const [size, middle] = [300, 150];
   const radius = (elevation: number) => ((90 - elevation) / 90) * 128;
   const plot = svg("svg", { viewBox: `0 0 ${size} ${size}`, class: "skyplot", role: "img" });

@@ -155,18 +155,18 @@ export type NodeForwarding = {
   dropped?: Record<string, number>;
 };
 
-export type NodeNow = {
+export type NodeState = {
   name: string;
   t_ns: number;
   latitude_deg?: number | null;
   longitude_deg?: number | null;
   height_km?: number | null;
   links: (EdgeView)[];
-  sky?: (Seen)[];
+  sky?: (VisibleSatellite)[];
   mask_deg?: number | null;
 };
 
-export type Seen = {
+export type VisibleSatellite = {
   name: string;
   node: number;
   azimuth_deg: number;
@@ -295,7 +295,7 @@ export type Event = ({
   pair: string;
   between: (string)[];
   found: number;
-  asked: number;
+  requested: number;
 } | {
   kind: "link-set";
   link: string;
@@ -409,7 +409,7 @@ export type Manifest = {
   bounds: Bounds;
   runtime: string;
   host: Host;
-  between?: Between | null;
+  between?: MachineTransportReport | null;
   host_settings: Record<string, HostSetting>;
   command_line: (string)[];
 };
@@ -516,8 +516,8 @@ export type Host = {
   load_average?: string | null;
 };
 
-export type Between = {
-  carriage: string;
+export type MachineTransportReport = {
+  transport: string;
   why: string;
   frame_bytes: number;
   mtu_wanted_bytes: number;
@@ -606,7 +606,7 @@ export type Quantiles = {
 
 export type Converged = {
   nodes: number;
-  looks: number;
+  samples: number;
   complete: number;
   least_nodes: number;
   least_right_ratio: number;
@@ -647,9 +647,9 @@ export type ChannelRow = {
   node: string;
   sent: number;
   airtime_ns: number;
-  heard: number;
+  received: number;
   collisions: number;
-  deaf: number;
+  missed_while_sending: number;
   noise: number;
   refused_full: number;
   refused_long: number;
@@ -776,7 +776,7 @@ export type PlaneReport = {
   driver?: DriverKind;
   at_ns: number;
   totals: Totals;
-  unintended: Causes;
+  emulator_drops: Causes;
   lateness?: TimeQuantiles | null;
   own_lateness?: TimeQuantiles | null;
   late_frames?: LateFrames | null;
@@ -829,7 +829,7 @@ export type Fidelity = {
   own_lateness_p99_ns?: number;
   machine?: Machine;
   frames_early: number;
-  unintended_drops: ([string, number])[];
+  emulator_drops: ([string, number])[];
   steps_late: number;
   steps: number;
   step_lateness_max_ns: number;
@@ -979,7 +979,7 @@ export type BoxShown = {
   seed: number;
   interfaces: (WireShown)[];
   rules: (RuleShown)[];
-  unmatched: Record<string, WayShown>;
+  unmatched: Record<string, DirectionCounters>;
   removed: EdgeCounters;
   confirm_within_s?: number | null;
   relay?: PlaneReport | null;
@@ -996,10 +996,10 @@ export type WireShown = {
 export type RuleShown = {
   name: string;
   rule: unknown;
-  ways: Record<string, WayShown>;
+  directions: Record<string, DirectionCounters>;
 };
 
-export type WayShown = {
+export type DirectionCounters = {
   frames: number;
   bytes: number;
   drops: number;
@@ -1037,7 +1037,7 @@ export type EdgeSet = {
 export type RoutesAfter = {
   state: "untouched";
 } | {
-  state: "stood";
+  state: "converged";
   after_ns: number;
 } | {
   state: "not-yet";
@@ -1072,7 +1072,7 @@ export type FlowNow = {
 
 export type Tool = "ping" | "tcp";
 
-export type SocketTold = {
+export type SocketMessage = {
   op: "events";
   events: (Event)[];
 } | {

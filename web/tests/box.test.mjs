@@ -69,7 +69,7 @@ test("the table has the rules, and counts what `box show` counts", options, asyn
   await shown.page.waitForSelector("#rule-table");
   await until(["first", "second"], "at first");
   const frames = async () => Number((await shown.page.textContent("tr[data-rule=first][data-way=forward] [data-stat=frames]")).replaceAll(",", ""));
-  const told = () => constel("box", "show", LAB, "--json").rules[0].ways.forward.frames;
+  const told = () => constel("box", "show", LAB, "--json").rules[0].directions.forward.frames;
   const least = told();
   assert(least > 0, "there is traffic");
   await shown.page.waitForFunction((least) => Number(document.querySelector("tr[data-rule=first][data-way=forward] [data-stat=frames]").textContent.replaceAll(",", "")) >= least, least);

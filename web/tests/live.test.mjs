@@ -84,7 +84,7 @@ async function prepare(page) {
       const lab = { lab: "iridium", state: "running", scenario: FILE, pid: 1, nodes: 80, edges: 300, t_ns: Math.round(labT() * 1e9) };
       // Sampled every second, and told twice as often.
       const at = Math.floor(labT());
-      const health = { at_ns: at * 1e9, totals: { edges: 300, held: 0, dropped_no_edge: 0, counters: { delivered: 915 * at } }, unintended: {}, lateness: { count: 9, p50_ns: 1000, p90_ns: 2000, p99_ns: lateP99Ns, p999_ns: 50000, max_ns: 60000 } };
+      const health = { at_ns: at * 1e9, totals: { edges: 300, held: 0, dropped_no_edge: 0, counters: { delivered: 915 * at } }, emulator_drops: {}, lateness: { count: 9, p50_ns: 1000, p90_ns: 2000, p99_ns: lateP99Ns, p999_ns: 50000, max_ns: 60000 } };
       wire.send(JSON.stringify({ op: "now", lab, health, ended: false }));
     };
     clearInterval(telling);

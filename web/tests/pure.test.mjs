@@ -108,12 +108,12 @@ test("a chart as CSV has units, empty cells for gaps, and quotes where a name ne
 });
 
 test("health is judged by the scenario's bound on lateness, and by frames that the emulator dropped", () => {
-  const report = (p99_ns, unintended = {}) => ({ lateness: { p99_ns }, unintended });
+  const report = (p99_ns, emulator_drops = {}) => ({ lateness: { p99_ns }, emulator_drops });
   assert.deepEqual(health(report(5e6), 10e6), { words: ["p99 late 5000 µs"], isGood: true });
   assert.deepEqual(health(report(5e6), 1e6), { words: ["p99 late 5000 µs, more than 1000 µs"], isGood: false });
   assert.deepEqual(health(report(5e4, { ring: 2, pool: 0 }), 1e6), { words: ["p99 late 50 µs", "2 frames dropped by the emulator"], isGood: false });
   // A driver that cannot measure lateness, and a lab that has not reported.
-  assert.deepEqual(health({ unintended: {} }, 1e6), { words: [], isGood: true });
+  assert.deepEqual(health({ emulator_drops: {} }, 1e6), { words: [], isGood: true });
   assert.deepEqual(health(null, 1e6), { words: [], isGood: null });
 });
 

@@ -35,7 +35,7 @@ before(async () => {
       });
       await page.route((url) => url.pathname === "/api/rules", (route) => {
         frames += 10;
-        const both = rules.map((rule) => ({ name: rule.name, rule, ways: { forward: way(frames), reverse: way(frames / 2) } }));
+        const both = rules.map((rule) => ({ name: rule.name, rule, directions: { forward: way(frames), reverse: way(frames / 2) } }));
         return route.fulfill({ json: { lab: "office", state: "running", mode: "shared", seed: 1, interfaces: [{ name: "eth1" }, { name: "eth2" }], rules: both, unmatched: { forward: way(0) }, removed: {} } });
       });
       await page.route((url) => url.pathname === "/api/do", (route) => {

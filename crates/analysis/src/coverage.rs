@@ -62,10 +62,10 @@ pub struct FlowCover {
     /// The other.
     pub to: String,
     /// The flow's time within the interval, seconds.
-    pub asked_s: f64,
+    pub requested_s: f64,
     /// The part of that time in which there is a path, seconds.
     pub path_s: f64,
-    /// `path_s / asked_s`; null when no part of the flow's time is within the interval.
+    /// `path_s / requested_s`; null when no part of the flow's time is within the interval.
     pub path_ratio: Option<f64>,
     /// Lab time at which it first has no path, seconds.
     pub first_without_s: Option<f64>,
@@ -331,7 +331,7 @@ impl CoveragePart {
                     flow: flow.name.to_string(),
                     from: from.to_string(),
                     to: to.to_string(),
-                    asked_s: s(tally.asked_ns),
+                    requested_s: s(tally.asked_ns),
                     path_s: s(tally.path_ns),
                     path_ratio: (tally.asked_ns > 0)
                         .then(|| tally.path_ns as f64 / tally.asked_ns as f64),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::Write;
 
-use constel_exchange::czml::{self, Body, Line, Place, Run, Scene};
+use constel_exchange::czml::{self, Body, BodyPosition, Line, Run, Scene};
 use constel_exchange::draft::{Shell, Station};
 use constel_exchange::ephemeris::{Ephemeris, Frame, Segment, State};
 use constel_exchange::{hypatia, map, starperf};
@@ -106,11 +106,11 @@ pub fn czml(
             pixels: if ground { 6 } else { 3 },
             labelled: ground,
             place: match tracks.next() {
-                Some((satellite, track)) if !ground => Place::Sampled {
+                Some((satellite, track)) if !ground => BodyPosition::Sampled {
                     step,
                     runs: runs(lab, &interval, satellite, track),
                 },
-                _ => Place::Fixed(place[node.id.index()]),
+                _ => BodyPosition::Fixed(place[node.id.index()]),
             },
         }
     });
@@ -176,7 +176,7 @@ pub fn svg(lab: &Lab, at: TimeSpan, pairs: &[(NodeId, NodeId)]) -> Result<String
     for node in lab.layout.nodes() {
         let position = places[node.id.index()];
         match node.seat {
-            None => map.stations.push(map::Place {
+            None => map.stations.push(map::MapPoint {
                 name: node.name.clone(),
                 position_itrf_m: position,
             }),
@@ -228,19 +228,19 @@ pub struct Ephemerides {
     /// The satellites that have two samples in a row at least.
     pub objects: Vec<Ephemeris>,
     /// The samples that are in none of the segments, by satellite.
-    pub left_out: Vec<Unjoined>,
+    pub left_out: Vec<IsolatedSamples>,
 }
 
 /// The samples of a satellite that have no neighbour to interpolate to: a hole is on both sides.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Unjoined {
+pub struct IsolatedSamples {
     /// The satellite's name.
     pub object: String,
     /// The instants of the samples. Empty if the satellite has no position at any sample.
     pub at: Vec<Utc>,
 }
 
-impl fmt::Display for Unjoined {
+impl fmt::Display for IsolatedSamples {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         /// More instants would fill the screen.
         const SHOWN: usize = 3;
@@ -293,7 +293,7 @@ pub fn ephemerides(lab: &Lab, interval: Interval) -> Result<Ephemerides, ExportE
                 }
             }
             if segments.is_empty() || !alone.is_empty() {
-                left_out.push(Unjoined {
+                left_out.push(IsolatedSamples {
                     object: node.name.clone(),
                     at: alone,
                 });

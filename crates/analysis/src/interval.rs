@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use constel_topology::{Effort, Snapshot, Stepper, Unreached};
+use constel_topology::{Effort, Snapshot, StepRefusal, Stepper};
 use constel_units::TimeSpan;
 
 use constel_plan::Lab;
@@ -50,7 +50,7 @@ pub enum IntervalError {
     BeyondTime(TimeSpan),
     /// The state at its start cannot be computed within some seconds.
     #[error(transparent)]
-    Unreached(#[from] Unreached),
+    Unreached(#[from] StepRefusal),
 }
 
 impl Interval {

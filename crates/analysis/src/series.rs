@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::interval::Interval;
 use crate::paths::{LANES, Paths};
-use constel_plan::{Lab, NotOne};
+use constel_plan::{Lab, NodeNameError};
 
 /// Points a series may hold in memory: 16 bytes each.
 pub const MAX_POINTS: u64 = 200_000_000;
@@ -78,7 +78,7 @@ pub enum SeriesError {
         /// The text.
         text: String,
         /// The name in it that is no node's; `None` if both are unknown.
-        unknown: Option<NotOne>,
+        unknown: Option<NodeNameError>,
     },
     /// Several ways to read it.
     #[error("`{0}` can be read as more than one pair of nodes: write A:B")]

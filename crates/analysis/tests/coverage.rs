@@ -166,7 +166,11 @@ fn a_flow_has_a_path_when_the_series_has_one() {
             .count();
         let flow_of = |name: &str| coverage.flows.iter().find(|f| f.flow == name).unwrap();
         let flow = flow_of("ab");
-        assert_eq!((flow.asked_s, flow.path_s), (3000.0, there as f64), "{isl}");
+        assert_eq!(
+            (flow.requested_s, flow.path_s),
+            (3000.0, there as f64),
+            "{isl}"
+        );
         assert_eq!(flow.path_ratio, Some(there as f64 / 3000.0));
         assert_eq!(flow_of("to-pole").path_ratio, Some(0.0));
         assert_eq!(flow_of("to-pole").first_without_s, Some(0.0));

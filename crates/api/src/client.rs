@@ -10,8 +10,8 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use crate::answers::{
-    BoxShown, Capturing, CommandSent, DelaysSet, Entrance, LabRow, LinkSet, LinkShown, Loads,
-    MemberSet, NetworkShown, NodesSet, Paths, Routes, RulesChanged, ScenarioShown, Shown,
+    BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LinkSet, LinkShown, Loads, MemberSet,
+    NetworkShown, NodeAccess, NodesSet, Paths, Routes, RulesChanged, ScenarioShown, Shown,
     UserFileSet, Version,
 };
 use crate::{
@@ -278,7 +278,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`ClientError`].
-    pub fn enter(&mut self, node: &str) -> Result<Entrance, ClientError> {
+    pub fn enter(&mut self, node: &str) -> Result<NodeAccess, ClientError> {
         let node = node.to_owned();
         self.ask(Write::Enter { node })
     }

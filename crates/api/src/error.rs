@@ -26,7 +26,7 @@ pub enum ErrorCode {
     /// requests.
     TooFar,
     /// The scenario's `information` does not cover this node, so it receives none.
-    NotTold,
+    NoInformation,
     /// A value is out of its bounds.
     BadValue,
     /// The link driver of this lab cannot do it.

@@ -17,13 +17,13 @@ pub struct Event {
     pub wall: String,
     /// The event. The `kind` and the fields of the event are beside the other fields.
     #[serde(flatten)]
-    pub what: Happening,
+    pub what: EventData,
     /// Catalogue names of the satellites in the event. Absent if none is from a catalogue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub catalogued: Vec<Catalogued>,
 }
 
-impl Happening {
+impl EventData {
     /// The nodes named in it: each text is a node's name, or two with `-` between them.
     pub fn nodes(&self) -> impl Iterator<Item = &str> {
         let (one, many): ([Option<&String>; 2], &[String]) = match self {
@@ -71,7 +71,7 @@ impl Happening {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Happening {
+pub enum EventData {
     /// The lab's name is claimed, nothing is made yet.
     Starting {
         /// The lab.
@@ -195,7 +195,7 @@ pub enum Happening {
         /// How many paths there are.
         found: usize,
         /// Number of paths that the scenario requests.
-        asked: usize,
+        requested: usize,
     },
     /// A link was changed by hand.
     LinkSet {
@@ -349,7 +349,7 @@ mod tests {
             seq: 3,
             t_ns: Some(5),
             wall: "2026-11-22T00:00:00.000000Z".to_owned(),
-            what: Happening::Handover {
+            what: EventData::Handover {
                 station: "tokyo".to_owned(),
                 from: None,
                 to: Some("sat-1".to_owned()),
@@ -365,6 +365,6 @@ mod tests {
         assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
         let bare = r#"{"seq":1,"t_ns":0,"wall":"w","kind":"clock-started"}"#;
         let bare: Event = serde_json::from_str(bare).unwrap();
-        assert_eq!(bare.what, Happening::ClockStarted);
+        assert_eq!(bare.what, EventData::ClockStarted);
     }
 }

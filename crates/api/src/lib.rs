@@ -2,7 +2,7 @@
 //!
 //! * [`Read`] and [`Write`]: the requests. Reads change nothing, so a front end that only watches gets no other.
 //! * [`answers`]: the replies of a lab, one type for each request.
-//! * [`Event`] and [`Happening`]: the events, on the socket and in `events.ndjson`.
+//! * [`Event`] and [`EventData`]: the events, on the socket and in `events.ndjson`.
 //! * [`Summary`](summary::Summary) and [`Manifest`](manifest::Manifest): the documents of a results folder.
 //! * [`ApiError`] and [`ErrorCode`]: refusals with stable codes.
 //! * [`Server`] and [`Client`]: the same over the unix socket of a lab, `/run/constel/<lab>/api.sock` (root only).
@@ -19,7 +19,7 @@
 //! Requests and events are single lines:
 //!
 //! ```
-//! use constel_api::{Event, Happening, Read, Request};
+//! use constel_api::{Event, EventData, Read, Request};
 //!
 //! let line = r#"{"verb": "path", "from": "tokyo", "to": "london"}"#;
 //! let request: Request = serde_json::from_str(line)?;
@@ -27,7 +27,7 @@
 //!
 //! let line = r#"{"seq": 9, "t_ns": 5, "wall": "2026-11-22T00:00:00.000000Z", "kind": "flow-started", "flow": "ping"}"#;
 //! let event: Event = serde_json::from_str(line)?;
-//! assert_eq!(event.what, Happening::FlowStarted { flow: "ping".into() });
+//! assert_eq!(event.what, EventData::FlowStarted { flow: "ping".into() });
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 #![forbid(unsafe_code)]
@@ -46,11 +46,11 @@ pub mod summary;
 
 pub use client::{CaptureStream, Client, ClientError, Events};
 pub use error::{ApiError, ErrorCode};
-pub use event::{Event, Happening};
+pub use event::{Event, EventData};
 pub use request::{CaptureOrder, NodeChange, PROTOCOL, Read, Request, RuleChange, SetLink, Write};
 pub use schema::schema_json;
 pub use server::{LabReader, LabWriter, Server};
-pub use stream::{CaptureSource, Piece};
+pub use stream::{CaptureItem, CaptureSource};
 pub use subscription::{Batch, EventSource, Next, Subscription};
 
 /// Name of the socket inside a lab's runtime folder.

@@ -78,7 +78,7 @@ pub struct Manifest {
     pub host: Host,
     /// Transport of frames between the machines of a lab on several machines. Absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub between: Option<Between>,
+    pub between: Option<MachineTransportReport>,
     /// Host-wide settings that the lab needs higher, by their files.
     pub host_settings: BTreeMap<String, HostSetting>,
     /// The program's arguments, itself first.
@@ -128,9 +128,9 @@ impl Head {
 
 /// The transport of frames between the machines of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Between {
+pub struct MachineTransportReport {
     /// `udp` or `ethernet`.
-    pub carriage: String,
+    pub transport: String,
     /// Why this one.
     pub why: String,
     /// The longest frame that the scenario's MTUs allow, its Ethernet header included, bytes.

@@ -192,7 +192,7 @@ pub enum Write {
         #[serde(default)]
         delays_ns: Option<Vec<Vec<Option<u64>>>>,
     },
-    /// The data that a process of this host needs to enter a node. Answer: [`Entrance`](crate::answers::Entrance).
+    /// The data that a process of this host needs to enter a node. Answer: [`NodeAccess`](crate::answers::NodeAccess).
     Enter {
         /// The node's name.
         node: String,

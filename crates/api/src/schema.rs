@@ -5,9 +5,9 @@ use schemars::generate::SchemaSettings;
 use serde_json::json;
 
 use crate::answers::{
-    BoxShown, Capturing, CommandSent, DelaysSet, Entrance, LabRow, LinkSet, LinkShown, ListedLab,
-    Loads, MemberSet, NetworkShown, NodesSet, Paths, Routes, RulesChanged, ScenarioShown, Shown,
-    UserFileSet, Version,
+    BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LinkSet, LinkShown, ListedLab, Loads,
+    MemberSet, NetworkShown, NodeAccess, NodesSet, Paths, Routes, RulesChanged, ScenarioShown,
+    Shown, UserFileSet, Version,
 };
 use crate::manifest::Manifest;
 use crate::summary::Summary;
@@ -55,7 +55,7 @@ struct Answers {
     set_member: MemberSet,
     set_delays: DelaysSet,
     networks: Vec<NetworkShown>,
-    enter: Entrance,
+    enter: NodeAccess,
     user_file: UserFileSet,
     command: CommandSent,
 }

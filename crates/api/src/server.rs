@@ -13,8 +13,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
 use crate::answers::{
-    BoxShown, Capturing, CommandSent, DelaysSet, Entrance, LabRow, LinkSet, LinkShown, Loads,
-    MemberSet, NetworkShown, NodesSet, Paths, Routes, RulesChanged, ScenarioShown, Shown,
+    BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LinkSet, LinkShown, Loads, MemberSet,
+    NetworkShown, NodeAccess, NodesSet, Paths, Routes, RulesChanged, ScenarioShown, Shown,
     UserFileSet, Version,
 };
 use crate::stream::{self, CaptureSource};
@@ -137,11 +137,11 @@ pub trait LabWriter: LabReader {
     ///
     /// # Errors
     /// [`ErrorCode::NodeNotFound`], [`ErrorCode::ComingUp`].
-    fn enter(&self, node: &str) -> Result<Entrance, ApiError>;
+    fn enter(&self, node: &str) -> Result<NodeAccess, ApiError>;
     /// Sets or removes a user file that a node receives.
     ///
     /// # Errors
-    /// [`ErrorCode::NodeNotFound`], [`ErrorCode::NotTold`], [`ErrorCode::BadValue`], [`ErrorCode::ComingUp`],
+    /// [`ErrorCode::NodeNotFound`], [`ErrorCode::NoInformation`], [`ErrorCode::BadValue`], [`ErrorCode::ComingUp`],
     /// [`ErrorCode::Failed`]. In all cases, nothing was changed.
     fn user_file(
         &self,

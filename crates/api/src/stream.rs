@@ -11,7 +11,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// The next result of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum CaptureItem {
     /// Bytes of the file.
     Bytes(Vec<u8>),
     /// No frame arrived within the time.
@@ -23,7 +23,7 @@ pub enum Piece {
 /// A source of captured frames in the format of a file.
 pub trait CaptureSource: Send {
     /// Returns the next piece within this time.
-    fn next(&mut self, within: Duration) -> Piece;
+    fn next(&mut self, within: Duration) -> CaptureItem;
 
     /// Returns the end of the file.
     fn end(&mut self) -> Vec<u8>;
@@ -37,9 +37,9 @@ pub(crate) fn send(
 ) -> io::Result<()> {
     loop {
         match source.next(LOOK) {
-            Piece::Bytes(bytes) => out.write_all(&bytes)?,
-            Piece::Nothing => out.flush()?,
-            Piece::Ended => break,
+            CaptureItem::Bytes(bytes) => out.write_all(&bytes)?,
+            CaptureItem::Nothing => out.flush()?,
+            CaptureItem::Ended => break,
         }
         if no_more(stream)? {
             break;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Event, Happening};
+use crate::{Event, EventData};
 
 /// The log of a lab, as seen by its followers.
 pub trait EventSource: Send + Sync {
@@ -36,7 +36,7 @@ pub enum Next {
 }
 
 /// The position of a follower in a lab's log. It holds at most a few events. A follower that falls far behind does not delay
-/// the log but gets a note of the missed events ([`Happening::Older`]).
+/// the log but gets a note of the missed events ([`EventData::Older`]).
 pub struct Subscription {
     source: Arc<dyn EventSource>,
     /// The number of the last event that was delivered.
@@ -79,7 +79,7 @@ impl Subscription {
                     seq: first.seq - 1,
                     t_ns: None,
                     wall: first.wall.clone(),
-                    what: Happening::Older {
+                    what: EventData::Older {
                         events: missed,
                         file: batch.file,
                     },

@@ -259,11 +259,11 @@ pub struct ChannelRow {
     /// How long it took the channel, ns.
     pub airtime_ns: u64,
     /// Frames that it received correctly, for any destination.
-    pub heard: u64,
+    pub received: u64,
     /// Frames that reached it and overlapped with another's.
     pub collisions: u64,
     /// Frames that reached it while it sent.
-    pub deaf: u64,
+    pub missed_while_sending: u64,
     /// Frames that reached it with a wrong bit.
     pub noise: u64,
     /// Frames of its own that did not fit in its queue.
@@ -302,7 +302,7 @@ pub struct Converged {
     /// Nodes sampled.
     pub nodes: usize,
     /// Number of samples.
-    pub looks: usize,
+    pub samples: usize,
     /// Samples in which every node had converged.
     pub complete: usize,
     /// Smallest number of converged nodes in a sample. If a destination is unreachable for all, as in a handover, the number

@@ -8,12 +8,12 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use constel_api::answers::{
-    BriefEffects, Capturing, CommandSent, DelaysSet, EdgeSet, Entrance, LabRow, LabState, LinkSet,
-    LinkShown, MemberSet, NetworkShown, Paths, Routes, RoutesAfter, Shown, UserFileSet,
+    BriefEffects, Capturing, CommandSent, DelaysSet, EdgeSet, LabRow, LabState, LinkSet, LinkShown,
+    MemberSet, NetworkShown, NodeAccess, Paths, Routes, RoutesAfter, Shown, UserFileSet,
 };
 use constel_api::{
-    ApiError, Batch, CaptureOrder, CaptureSource, Client, ClientError, ErrorCode, Event,
-    EventSource, Happening, LabReader, LabWriter, Piece, SOCKET_NAME, Server, SetLink,
+    ApiError, Batch, CaptureItem, CaptureOrder, CaptureSource, Client, ClientError, ErrorCode,
+    Event, EventData, EventSource, LabReader, LabWriter, SOCKET_NAME, Server, SetLink,
     Subscription,
 };
 use constel_link::{Effects, PortId};
@@ -30,7 +30,7 @@ fn event(seq: u64) -> Event {
         seq,
         t_ns: None,
         wall: "w".to_owned(),
-        what: Happening::Stopping,
+        what: EventData::Stopping,
         catalogued: Vec::new(),
     }
 }
@@ -112,12 +112,12 @@ impl LabReader for Lab {
 struct Pieces(Vec<&'static [u8]>);
 
 impl CaptureSource for Pieces {
-    fn next(&mut self, within: Duration) -> Piece {
+    fn next(&mut self, within: Duration) -> CaptureItem {
         match self.0.pop() {
-            Some(bytes) => Piece::Bytes(bytes.to_vec()),
+            Some(bytes) => CaptureItem::Bytes(bytes.to_vec()),
             None => {
                 std::thread::sleep(within);
-                Piece::Nothing
+                CaptureItem::Nothing
             }
         }
     }
@@ -154,7 +154,10 @@ impl LabWriter for Lab {
         let node = node.to_owned();
         match data.as_u64() {
             Some(seq) => Ok(CommandSent { node, seq }),
-            None => Err(ApiError::new(ErrorCode::NotTold, "it is told nothing")),
+            None => Err(ApiError::new(
+                ErrorCode::NoInformation,
+                "it is told nothing",
+            )),
         }
     }
     fn set_member(&self, network: &str, node: &str, joined: bool) -> Result<MemberSet, ApiError> {
@@ -189,11 +192,11 @@ impl LabWriter for Lab {
             at_mono_ns: 3,
             edges: vec![edge],
             port: None,
-            routes: RoutesAfter::Stood { after_ns: 4 },
+            routes: RoutesAfter::Converged { after_ns: 4 },
         })
     }
-    fn enter(&self, node: &str) -> Result<Entrance, ApiError> {
-        Ok(Entrance::Netns {
+    fn enter(&self, node: &str) -> Result<NodeAccess, ApiError> {
+        Ok(NodeAccess::Netns {
             node: node.to_owned(),
             netns: "/proc/7/fd/9".into(),
             mounts: "/proc/7/fd/10".into(),
@@ -258,7 +261,7 @@ fn questions_get_answers() {
     };
     let set = client.set_link(order).unwrap();
     assert_eq!(set.edges[0].effects.effects(), Some(effects));
-    assert_eq!(set.routes, RoutesAfter::Stood { after_ns: 4 });
+    assert_eq!(set.routes, RoutesAfter::Converged { after_ns: 4 });
     let ClientError::Refused(refused) = client.link("x", "y").unwrap_err() else {
         panic!("not refused")
     };

@@ -26,7 +26,7 @@ use clap::{Args, Parser, Subcommand};
 use constel_scenario::Setting;
 use constel_units::TimeSpan;
 
-pub(crate) use agent::{Agent, ListMachines, Part};
+pub(crate) use agent::{Agent, ListMachines, WorkerArgs};
 pub(crate) use image::{Image, ImageBuild, ImageImport, ImageVerb};
 pub(crate) use info::{Info, InfoVerb};
 pub(crate) use init::{Completion, Demo, Init, Man, Names};
@@ -37,7 +37,7 @@ pub(crate) use middlebox::{
 };
 pub(crate) use network::{Network, NetworkDelays, NetworkMember, NetworkVerb};
 pub(crate) use node::{Node, NodeVerb};
-pub(crate) use plan::{Check, Format, Over, Plan};
+pub(crate) use plan::{Check, Format, IntervalArgs, Plan};
 pub(crate) use probe::Probe;
 pub(crate) use results::{
     CompareRuns, ExportRun, PackRun, PlotRun, Results, ResultsVerb, TableFormat,
@@ -170,7 +170,7 @@ pub(crate) enum Verb {
     Agent(Agent),
     /// Run this machine's part of a lab; `constel agent` starts it.
     #[command(hide = true)]
-    Part(Part),
+    Part(WorkerArgs),
     /// Be the first process of a guest kernel: what `--time virtual` starts.
     #[command(hide = true, name = crate::guest::VERB)]
     Guest,
@@ -201,7 +201,7 @@ pub(crate) struct Json {
 pub(crate) struct List {
     /// List labs on several machines instead, by their store: `etcd://HOST:PORT`, or the path of a folder.
     #[arg(long, value_name = "STORE")]
-    pub(crate) store: Option<constel_cluster::store::Place>,
+    pub(crate) store: Option<constel_cluster::store::StoreLocation>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
@@ -318,7 +318,7 @@ pub(crate) struct Down {
     pub(crate) all: bool,
     /// Store of labs on several machines: `etcd://HOST:PORT`, or the path of a folder.
     #[arg(long, value_name = "STORE")]
-    pub(crate) store: Option<constel_cluster::store::Place>,
+    pub(crate) store: Option<constel_cluster::store::StoreLocation>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
@@ -340,7 +340,7 @@ pub(crate) struct Exec {
     /// Store of a lab on several machines: `etcd://HOST:PORT`, or the path of a folder. The command runs on the machine that
     /// has the node.
     #[arg(long, value_name = "STORE")]
-    pub(crate) store: Option<constel_cluster::store::Place>,
+    pub(crate) store: Option<constel_cluster::store::StoreLocation>,
     /// Nodes in which the command runs in parallel, if several match.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) at_once: u16,
@@ -377,7 +377,7 @@ pub(crate) struct Cp {
     /// Store of a lab on several machines: `etcd://HOST:PORT`, or the path of a folder. Copies at most 64 MiB to or from the
     /// machine that has the node.
     #[arg(long, value_name = "STORE")]
-    pub(crate) store: Option<constel_cluster::store::Place>,
+    pub(crate) store: Option<constel_cluster::store::StoreLocation>,
     /// For requests of another machine: skipped files are listed and are not a failure here, because the requesting process
     /// reports them.
     #[arg(long, hide = true)]
@@ -397,7 +397,7 @@ pub(crate) struct Shell {
     /// Store of a lab on several machines: `etcd://HOST:PORT`, or the path of a folder. The shell runs on the machine that has
     /// the node; its input and output pass through the store.
     #[arg(long, value_name = "STORE")]
-    pub(crate) store: Option<constel_cluster::store::Place>,
+    pub(crate) store: Option<constel_cluster::store::StoreLocation>,
 }
 
 /// `routes`.
@@ -410,7 +410,7 @@ pub(crate) struct Routes {
     /// Store of a lab on several machines: `etcd://HOST:PORT`, or the path of a folder. The command runs on the machine that
     /// has the node.
     #[arg(long, value_name = "STORE")]
-    pub(crate) store: Option<constel_cluster::store::Place>,
+    pub(crate) store: Option<constel_cluster::store::StoreLocation>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
@@ -432,7 +432,7 @@ pub(crate) struct Path {
     /// Store of a lab on several machines: `etcd://HOST:PORT`, or the path of a folder. The command runs on the machine that
     /// has the node.
     #[arg(long, value_name = "STORE")]
-    pub(crate) store: Option<constel_cluster::store::Place>,
+    pub(crate) store: Option<constel_cluster::store::StoreLocation>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
@@ -449,7 +449,7 @@ pub(crate) struct Events {
     /// Store of a lab on several machines: `etcd://HOST:PORT`, or the path of a folder. Prints the events of all machines,
     /// sorted by lab time.
     #[arg(long, value_name = "STORE")]
-    pub(crate) store: Option<constel_cluster::store::Place>,
+    pub(crate) store: Option<constel_cluster::store::StoreLocation>,
     /// Print one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
@@ -479,7 +479,7 @@ pub(crate) struct Capture {
     /// Store of a lab on several machines: `etcd://HOST:PORT`, or the path of a folder. Copies at most 64 MiB from the machine
     /// that has the node; needs `--for` or `--count`.
     #[arg(long, value_name = "STORE")]
-    pub(crate) store: Option<constel_cluster::store::Place>,
+    pub(crate) store: Option<constel_cluster::store::StoreLocation>,
     /// Print a summary of the capture as one JSON document.
     #[arg(long)]
     pub(crate) json: bool,

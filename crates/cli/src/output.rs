@@ -130,7 +130,7 @@ pub(crate) fn size(bytes: u64) -> String {
 /// Formats the state of routes after a change by hand, as a line; empty if no routes were waited for.
 pub(crate) fn routes_after(routes: RoutesAfter) -> String {
     match routes {
-        RoutesAfter::Stood { after_ns } => {
+        RoutesAfter::Converged { after_ns } => {
             let ms = after_ns as f64 / 1e6;
             format!("computed routes converged {ms:.1} ms later\n")
         }

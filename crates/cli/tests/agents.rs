@@ -257,7 +257,7 @@ fn raw_ethernet_is_tried_before_it_is_taken() {
     for (choice, why) in [("auto", "both ways"), ("ethernet", "chosen")] {
         let (code, found, said) = between(&store, "a,b", choice);
         assert_eq!(
-            (code, &found["carriage"]),
+            (code, &found["transport"]),
             (0, &"ethernet".into()),
             "{said}"
         );
@@ -265,7 +265,7 @@ fn raw_ethernet_is_tried_before_it_is_taken() {
         assert_eq!(found["mtu_wanted_bytes"], 1_558);
     }
     // `udp` needs no test of the machines.
-    assert_eq!(between(&store, "a,b", "udp").1["carriage"], "udp");
+    assert_eq!(between(&store, "a,b", "udp").1["transport"], "udp");
     let refused = |words: &str| {
         let (code, _, said) = between(&store, "a,c", "ethernet");
         assert_eq!(code, 2, "{said}");
@@ -274,7 +274,7 @@ fn raw_ethernet_is_tried_before_it_is_taken() {
             "{said}"
         );
         let (code, found, said) = between(&store, "a,c", "auto");
-        assert_eq!((code, &found["carriage"]), (0, &"udp".into()), "{said}");
+        assert_eq!((code, &found["transport"]), (0, &"udp".into()), "{said}");
         assert!(found["why"].as_str().unwrap().contains(words), "{found:#}");
     };
     refused("`ip link set dev under72 mtu 1558`");

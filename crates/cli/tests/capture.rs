@@ -189,7 +189,7 @@ fn a_rule_is_seen_in_out_and_where_it_drops_through_edits_and_counters_agree() {
     assert_eq!(said["frames"], rule.frames.len());
     let shown = json(&constel(["box", "show", &name, "--json"]));
     let counted = |way: &str, what: &str| {
-        let value = &shown["rules"][0]["ways"][way]["counters"][what];
+        let value = &shown["rules"][0]["directions"][way]["counters"][what];
         usize::try_from(value.as_u64().unwrap()).unwrap()
     };
     for way in ["forward", "reverse"] {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use constel_containers::engine::{Engine, LAB_LABEL, OWNER_LABEL, Order};
+use constel_containers::engine::{ContainerOptions, Engine, LAB_LABEL, OWNER_LABEL};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::container::{self, COMPUTED, WITHIN, events};
@@ -266,12 +266,12 @@ fn others(engine: &Engine, label: (&str, &str)) -> String {
         constel_containers::engine::Sent::Nothing,
     );
     let images = images.unwrap().json().unwrap();
-    let order = Order {
+    let order = ContainerOptions {
         name: format!("others{}", label.0.len()),
         image: images[0]["Id"].as_str().unwrap().to_owned(),
         argv: vec!["/bin/sleep".into(), "1000".into()],
         labels: vec![(label.0.to_owned(), label.1.to_owned())],
-        ..Order::default()
+        ..ContainerOptions::default()
     };
     let id = engine.create(&order).unwrap();
     engine.start(&id).unwrap();

@@ -94,7 +94,7 @@ traffic:
     let ac = least("ac", 5);
     assert!((50.0..55.0).contains(&ac), "{ac}");
     let shown = rules_json(dir.path(), "hub");
-    let ways = |rule: usize| &shown["rules"][rule]["ways"];
+    let ways = |rule: usize| &shown["rules"][rule]["directions"];
     assert_eq!(ways(0)["forward"]["frames"], 20);
     assert_eq!(ways(0)["reverse"]["frames"], 20);
     assert_eq!(ways(1)["reverse"]["frames"], 5);
@@ -138,7 +138,7 @@ traffic:
         assert!(times.iter().all(|ms| *ms >= 15.0), "{text}");
     }
     let shown = rules_json(dir.path(), "pairs");
-    assert_eq!(shown["rules"][0]["ways"]["forward"]["frames"], 10);
+    assert_eq!(shown["rules"][0]["directions"]["forward"]["frames"], 10);
     host.assert_as_before("after the pairs");
 }
 
@@ -191,7 +191,7 @@ traffic:
         "{one_hop}"
     );
     let shown = rules_json(dir.path(), "router");
-    let ways = &shown["rules"][0]["ways"];
+    let ways = &shown["rules"][0]["directions"];
     assert_eq!(ways["forward"]["frames"], 20, "requests: {ways}");
     assert_eq!(ways["reverse"]["frames"], 20, "answers: {ways}");
     host.assert_as_before("after the router");
@@ -237,7 +237,7 @@ traffic:
         assert_eq!(said(dir.path(), "udp", flow).trim(), "True True", "{flow}");
     }
     let shown = rules_json(dir.path(), "udp");
-    let way = |rule: usize, way: &str| shown["rules"][rule]["ways"][way].clone();
+    let way = |rule: usize, way: &str| shown["rules"][rule]["directions"][way].clone();
     let from_a = way(0, "forward");
     // Duplicate address detection and the like are not of UDP.
     assert_eq!(from_a["frames"], 82, "{from_a}");

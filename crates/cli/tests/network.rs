@@ -57,7 +57,7 @@ fn members_join_and_leave_while_the_lab_runs() {
         (&come["changed"], &come["joined"]),
         (&true.into(), &true.into())
     );
-    assert_eq!(come["routes"]["state"], "stood", "{come}");
+    assert_eq!(come["routes"]["state"], "converged", "{come}");
     assert!(reaches(name, "node-0", "node-2") && reaches(name, "node-2", "node-1"));
     assert_eq!(set("join", "radio", "node-2")["changed"], false);
     // Links that were failed by hand before a member left stay failed when it is back.

@@ -63,7 +63,7 @@ fn a_failed_satellite_is_left_and_comes_back() {
     let first = satellite_of(&lab, "west").unwrap();
     let done = node(&lab, "fail", &first);
     assert_eq!(done["nodes"][0], first.as_str());
-    assert_eq!(done["routes"]["state"], "stood", "{done}");
+    assert_eq!(done["routes"]["state"], "converged", "{done}");
     let cut = json(&constel([
         "link", "show", &lab.name, "west", &first, "--json",
     ]));

@@ -27,7 +27,7 @@ fn a_labs_load_is_shown_and_served() {
     assert_eq!(none.status.code(), Some(2), "{}", stderr(&none));
 
     // The stream is as fast as it says, on every link of its way, once it runs; frames are larger than what they carry.
-    let looks = constel(["top", &name, "--every", "500ms", "--looks", "6", "--json"]);
+    let looks = constel(["top", &name, "--every", "500ms", "--samples", "6", "--json"]);
     assert_eq!(looks.status.code(), Some(0), "{}", stderr(&looks));
     let looks: Vec<Value> = stdout(&looks)
         .lines()
@@ -43,7 +43,7 @@ fn a_labs_load_is_shown_and_served() {
     assert!((load - bps / 100e6).abs() < 1e-6, "{busiest}");
     assert!(busiest["from"].as_str().unwrap().contains('/'), "{busiest}");
 
-    let shown = constel(["top", &name, "--looks", "1", "--rows", "2"]);
+    let shown = constel(["top", &name, "--samples", "1", "--rows", "2"]);
     let shown = stdout(&shown);
     let rows = shown.lines().skip_while(|line| !line.starts_with("FROM"));
     assert_eq!(rows.filter(|line| line.contains('/')).count(), 2, "{shown}");

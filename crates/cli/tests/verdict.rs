@@ -78,7 +78,7 @@ fn the_queue_of_frames_for_a_processor_is_long_enough_while_a_lab_is_up() {
     let manifest: Value = serde_json::from_slice(&manifest).unwrap();
     assert_eq!(manifest["host_settings"][BACKLOG]["at_least"], 16_384);
     lab.interrupt();
-    let lost = lab.summary()["fidelity"]["unintended_drops"].clone();
+    let lost = lab.summary()["fidelity"]["emulator_drops"].clone();
     let causes = lost.as_array().unwrap().iter().map(|row| &row[0]);
     assert!(causes.into_iter().any(|cause| cause == "capture"), "{lost}");
 }

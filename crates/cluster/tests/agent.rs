@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use constel_cluster::agent::{
-    By, Failure, Listen, Options, Refusal, Row, State, Watcher, machines, run,
+    ClockMethod, Failure, Listen, Options, Refusal, Row, State, Watcher, machines, run,
 };
 use constel_cluster::store::{
     Embedded, Error, Folder, LEASE, LeaseId, Listing, Outcome, Store, Txn, Watch,
@@ -120,7 +120,7 @@ fn they_come_and_go(store: &Arc<dyn Store>) {
     let row = until(store, "the first is its own reference", clock_of("a"));
     assert_eq!(
         (row.clock_offset_ns, row.clock_by),
-        (Some(0), Some(By::Itself))
+        (Some(0), Some(ClockMethod::Itself))
     );
     let second = Agent::start(
         store,
@@ -142,7 +142,10 @@ fn they_come_and_go(store: &Arc<dyn Store>) {
         (Some(3), Some(500), Some(7))
     );
     assert_eq!(row.version.as_deref(), Some("1.0"));
-    assert_eq!((row.clock_by, row.underlay), (Some(By::Store), None));
+    assert_eq!(
+        (row.clock_by, row.underlay),
+        (Some(ClockMethod::Store), None)
+    );
     // Both are this machine: their clocks are one, and the error that is stated holds.
     let (offset, error) = (row.clock_offset_ns.unwrap(), row.clock_error_ns.unwrap());
     eprintln!("through the store: {offset} ns, +- {error} ns");
@@ -151,7 +154,7 @@ fn they_come_and_go(store: &Arc<dyn Store>) {
     // The reference leaves: the other one is it.
     first.end().unwrap();
     until(store, "the next one is the reference", |rows| {
-        (rows.len() == 1 && rows[0].clock_by == Some(By::Itself)).then_some(())
+        (rows.len() == 1 && rows[0].clock_by == Some(ClockMethod::Itself)).then_some(())
     });
     second.end().unwrap();
     assert_eq!(store.list("").unwrap().entries, []);
@@ -185,7 +188,7 @@ fn clocks_are_compared_by_datagrams_where_both_listen() {
     until(&store, "the first is there", clock_of("a"));
     let second = Agent::start(&store, listening("b"));
     let row = until(&store, "clocks are compared by datagrams", |rows| {
-        clock_of("b")(rows).filter(|row| row.clock_by == Some(By::Underlay))
+        clock_of("b")(rows).filter(|row| row.clock_by == Some(ClockMethod::Underlay))
     });
     let (offset, error) = (row.clock_offset_ns.unwrap(), row.clock_error_ns.unwrap());
     eprintln!("over the loopback: {offset} ns, +- {error} ns");

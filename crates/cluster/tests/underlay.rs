@@ -2,7 +2,8 @@
 //! other for its time, frames go the other way, and each is delivered as the receiver believes that it is due.
 
 use constel_cluster::underlay::{
-    CrossingCounts, Exchange, Offset, OffsetEstimate, Receiver, Refused, Room, Sender, Whose,
+    CrossingCounts, DelayCheck, Exchange, Offset, OffsetEstimate, PortOwner, Receiver, Refused,
+    Sender,
 };
 use constel_link::PortId;
 use proptest::prelude::Rng as _;
@@ -108,7 +109,7 @@ struct Seen {
     unsure: u64,
     steps: u64,
     counts: CrossingCounts,
-    rooms: Vec<Room>,
+    rooms: Vec<DelayCheck>,
 }
 
 impl World {
@@ -192,10 +193,10 @@ impl World {
         }
     }
 
-    fn whose(port: PortId) -> Whose {
+    fn whose(port: PortId) -> PortOwner {
         match port.0 {
-            50 => Whose::Ours,
-            _ => Whose::Machine(1, 5),
+            50 => PortOwner::Ours,
+            _ => PortOwner::Machine(1, 5),
         }
     }
 
@@ -221,7 +222,7 @@ impl World {
                     }
                     if let Some(ways) = estimate.ways() {
                         seen.rooms
-                            .push(Room::of(self.edge_ns, ways, offset.error_ns));
+                            .push(DelayCheck::of(self.edge_ns, ways, offset.error_ns));
                     }
                 }
                 Arrival::Frame(number, bytes) => {
@@ -291,9 +292,9 @@ impl World {
         if due.at_ns < lab_now {
             seen.late += 1;
             // Late for the receiver: by no more than the way is longer than the edge, and its error.
-            let way_ns = at - sent;
+            let one_way_ns = at - sent;
             assert!(
-                way_ns + offset.error_ns + 2 >= self.edge_ns,
+                one_way_ns + offset.error_ns + 2 >= self.edge_ns,
                 "not late at all"
             );
             return;
@@ -377,7 +378,7 @@ fn an_edge_that_is_too_short_is_said_to_be() {
         // A third of the questions have been answered: the ways are known.
         let room = seen.rooms[seen.rooms.len() / 3];
         match room {
-            Room::Hidden { .. } => {
+            DelayCheck::Hidden { .. } => {
                 hidden += 1;
                 // Frames that queued longer than any request may be late.
                 assert!(
@@ -385,7 +386,7 @@ fn an_edge_that_is_too_short_is_said_to_be() {
                     "seed {seed}: {room:?} {seen:?}"
                 );
             }
-            Room::Short { .. } => {
+            DelayCheck::Short { .. } => {
                 short += 1;
                 assert!(world.edge_ns < world.back.least_ns + 2 * US);
                 assert!(
@@ -393,7 +394,7 @@ fn an_edge_that_is_too_short_is_said_to_be() {
                     "seed {seed}: {room:?} {seen:?}"
                 );
             }
-            Room::Tight { .. } => {}
+            DelayCheck::Tight { .. } => {}
         }
     }
     assert!(

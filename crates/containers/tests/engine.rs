@@ -119,7 +119,7 @@ fn a_container_is_made_listed_and_removed() {
     let engine = recorded.engine();
     assert_eq!(
         engine
-            .create(&constel_containers::engine::Order::default())
+            .create(&constel_containers::engine::ContainerOptions::default())
             .unwrap(),
         id
     );

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use constel_host::Error as HostError;
 use constel_host::enclosure::View;
-use constel_host::node_file::{self, How};
+use constel_host::node_file::{self, OpenMode};
 use constel_host::threads::result_of;
 use serde::Serialize;
 
@@ -56,7 +56,7 @@ const MOST_ENTRIES: usize = 2_000_000;
 
 /// One side of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum CopySide {
     /// A path on this host.
     Host(PathBuf),
     /// A tar archive, on standard input or output.
@@ -69,15 +69,15 @@ impl Lab {
     ///
     /// # Errors
     /// [`Error::NotCopied`] with the path and the reason, and those of [`Lab::enter`].
-    pub fn copy_out(&self, node: &str, from: &Path, to: &Place) -> Result<Copied, Error> {
+    pub fn copy_out(&self, node: &str, from: &Path, to: &CopySide) -> Result<Copied, Error> {
         let door = self.enter(node)?;
         let node = |work: Work<'_>| in_node(door.entry.within.view(), work);
         match to {
-            Place::Tar => {
+            CopySide::Tar => {
                 let name = own_name(from).ok_or_else(|| no_name(from))?;
                 node(&mut || pack(from, &name, io::stdout().lock()))
             }
-            Place::Host(to) => {
+            CopySide::Host(to) => {
                 let (folder, name) = target(from, to).map_err(Error::NotCopied)?;
                 let get = |to| node(&mut || pack(from, &name, &to));
                 let ours = Origin::Node(&name);
@@ -92,12 +92,12 @@ impl Lab {
     ///
     /// # Errors
     /// As [`Lab::copy_out`].
-    pub fn copy_in(&self, node: &str, from: &Place, to: &Path) -> Result<Copied, Error> {
+    pub fn copy_in(&self, node: &str, from: &CopySide, to: &Path) -> Result<Copied, Error> {
         let door = self.enter(node)?;
         let node = |work: Work<'_>| in_node(door.entry.within.view(), work);
         match from {
-            Place::Tar => node(&mut || unpack(io::stdin().lock(), to, Origin::User)),
-            Place::Host(from) => {
+            CopySide::Tar => node(&mut || unpack(io::stdin().lock(), to, Origin::User)),
+            CopySide::Host(from) => {
                 let mut place = None;
                 node(&mut || {
                     place = Some(target(from, to)?);
@@ -326,7 +326,7 @@ fn pack_file<W: Write>(
     name: &Path,
     copied: &mut Copied,
 ) -> io::Result<()> {
-    let file = match node_file::open(from, How::Read) {
+    let file = match node_file::open(from, OpenMode::Read) {
         Ok(file) => file,
         // Another process has replaced it in the meantime.
         Err(HostError::Os { source, .. }) if source.kind() == io::ErrorKind::InvalidInput => {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use constel_api::{ApiError, ClientError};
-use constel_cluster::agent::labs::LeadFailure;
+use constel_cluster::agent::labs::ControllerFailure;
 use constel_containers::image::Fault;
 use constel_lab::EngineError;
 use constel_middlebox::BoxError;
@@ -69,7 +69,7 @@ pub enum Error {
     NotOnSeveral(String),
     /// A lab on several machines was not led to its end.
     #[error(transparent)]
-    Led(#[from] LeadFailure),
+    Led(#[from] ControllerFailure),
     /// No machine left a summary.
     #[error("{0}")]
     NoneFinished(String),
@@ -332,7 +332,7 @@ impl Error {
             | Self::Undividable(_)
             | Self::Machines(_)
             | Self::NotOnSeveral(_)
-            | Self::Led(LeadFailure::Taken { .. } | LeadFailure::TooLarge { .. })
+            | Self::Led(ControllerFailure::Taken { .. } | ControllerFailure::TooLarge { .. })
             | Self::BadLabName(_)
             | Self::NoEnd
             | Self::NotStaying(_)

@@ -16,7 +16,7 @@
 //! * [`clean`], [`doctor`]: the host.
 //! * [`Error`]: the errors, with the [exit](Error::exit) that scripts rely on.
 //!
-//! This crate does not print, parse a command line or end the process, except that [`Door::exec`] replaces the process, as
+//! This crate does not print, parse a command line or end the process, except that [`OpenNode::exec`] replaces the process, as
 //! it documents. Requests and answers have the types of `constel-api`.
 //!
 //! ```
@@ -66,17 +66,17 @@ pub use demo::{DEMO, Starter, StarterError};
 pub use doctor::{Diagnosis, DriverInUse, Finding, Runtimes, doctor};
 pub use error::{Error, Exit};
 pub use labs::{Lab, Observer, clean, list};
-pub use machines::{Carried, Division, Rows, Share, Steps};
-pub use many::Ran;
+pub use machines::{Division, MachineChanges, Rows, Share, Steps};
+pub use many::NodeResult;
 pub use middlebox::{BoxFinished, BoxOptions, BoxSource, load_box, load_rules, run_box};
-pub use node::{Door, require_privilege};
+pub use node::{OpenNode, require_privilege};
 pub use run::{End, EventStream, Finished, Quiet, RunOptions, Running, default_results};
 pub use scenario::Scenario;
 pub use staying::{ComingUp, LOG, Staying, Stopped, Went, clear_stopped, end_for_restart, staying};
 pub use tether::when_ended;
 pub use together::{
-    Asked, Choice, EventsComing, LedLab, Looked, OnMachines, SeenEvent, Underlay, Way, machine_of,
-    merge_events, run_part,
+    ChosenMachines, ClusterRun, EventsComing, MachineCheck, MachinePair, OnMachines, SeenEvent,
+    TransportChoice, Underlay, machine_of, merge_events, run_part,
 };
 
 pub use constel_host::clean::{CleanReport, HostReport};

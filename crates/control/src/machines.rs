@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use constel_analysis::capacity::Needs;
-use constel_cluster::machines::{Load, Loads, Machines, Order, Pin, Placement};
+use constel_cluster::machines::{Load, Loads, Machines, Pin, Placement, PlacementPolicy};
 use constel_plan::{Blueprint, FailedEdges, Planner, StepPlan};
 use constel_units::TimeSpan;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Division {
     /// The placement policy.
-    pub order: Order,
+    pub order: PlacementPolicy,
     /// The load of each machine at lab time zero.
     pub machines: Vec<Share>,
     /// Edges at lab time zero.
@@ -55,12 +55,12 @@ pub struct Steps {
     /// The most.
     pub plan_ms_max: f64,
     /// The changes that each machine applies.
-    pub machines: Vec<Carried>,
+    pub machines: Vec<MachineChanges>,
 }
 
 /// The changes that one machine applies.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Carried {
+pub struct MachineChanges {
     /// The machine.
     pub machine: String,
     /// With the first step.
@@ -103,7 +103,7 @@ impl Scenario {
         &self,
         machines: &Machines,
         pins: &[Pin],
-        order: Order,
+        order: PlacementPolicy,
         until: Option<TimeSpan>,
     ) -> Result<Division, Error> {
         let lab = &self.lab;
@@ -157,16 +157,16 @@ impl Scenario {
         let blueprint = Blueprint::new(self.lab.clone());
         let blueprint = Arc::new(blueprint.map_err(|e| Error::Unplannable(e.to_string()))?);
         let layout = Arc::clone(&blueprint.lab.layout);
-        let mut carried: Vec<Carried> = machines
+        let mut carried: Vec<MachineChanges> = machines
             .all()
             .iter()
-            .map(|machine| Carried {
+            .map(|machine| MachineChanges {
                 machine: machine.name.clone(),
                 first: Rows::default(),
                 steps: Rows::default(),
             })
             .collect();
-        let mut deal = |plan: &StepPlan, rows: fn(&mut Carried) -> &mut Rows| {
+        let mut deal = |plan: &StepPlan, rows: fn(&mut MachineChanges) -> &mut Rows| {
             for (place, carried) in carried.iter_mut().enumerate() {
                 rows(carried).add(&plan.share(&layout, |node| placement.machine_of(node) == place));
             }

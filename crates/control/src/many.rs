@@ -17,7 +17,7 @@ const MOST_BYTES: usize = 8 << 20;
 
 /// The result of a command in one node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Ran {
+pub struct NodeResult {
     /// The node.
     pub node: String,
     /// Exit code as a shell reports it: 128 plus the signal for a killed command. `None`: it was not started.
@@ -79,10 +79,10 @@ impl Lab {
         nodes: &[String],
         command: &[OsString],
         at_once: usize,
-    ) -> Result<Vec<Ran>, Error> {
+    ) -> Result<Vec<NodeResult>, Error> {
         require_privilege()?;
         let next = AtomicUsize::new(0);
-        let rows: Mutex<Vec<(usize, Ran)>> = Mutex::default();
+        let rows: Mutex<Vec<(usize, NodeResult)>> = Mutex::default();
         std::thread::scope(|scope| {
             for _ in 0..at_once.clamp(1, nodes.len().max(1)) {
                 scope.spawn(|| {
@@ -101,14 +101,14 @@ impl Lab {
         Ok(rows.into_iter().map(|(_, row)| row).collect())
     }
 
-    fn exec_captured(&self, node: &str, command: &[OsString]) -> Ran {
+    fn exec_captured(&self, node: &str, command: &[OsString]) -> NodeResult {
         let done = self.enter(node).and_then(|door| {
             let ran = run_captured(&door.entry, command, MOST_BYTES)?;
             Ok((door.entry.node, ran))
         });
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match done {
-            Ok((node, ran)) => Ran {
+            Ok((node, ran)) => NodeResult {
                 node,
                 exit: Some(ran.exit.shell_code()),
                 error: None,
@@ -116,7 +116,7 @@ impl Lab {
                 stderr: text(&ran.stderr),
                 cut: ran.cut,
             },
-            Err(error) => Ran {
+            Err(error) => NodeResult {
                 node: node.to_owned(),
                 exit: None,
                 error: Some(error.to_string()),

@@ -18,7 +18,7 @@ pub use openmetrics::CONTENT_TYPE;
 
 /// An edge that carried something.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Busy {
+pub struct BusyEdge {
     /// Source of the edge: `NODE/PORT`.
     pub from: String,
     /// Destination of the edge: `NODE/PORT`.
@@ -31,11 +31,11 @@ pub struct Busy {
 
 /// A lab at one moment.
 #[derive(Debug, Clone, Serialize)]
-pub struct Look {
+pub struct LabSnapshot {
     /// Nodes, and the link plane's health.
     pub shown: Shown,
     /// Traffic of the edges since the previous sample, busiest first. Empty in the first sample.
-    pub busy: Vec<Busy>,
+    pub busy: Vec<BusyEdge>,
 }
 
 /// Takes samples of a running lab, one after another.
@@ -69,14 +69,14 @@ impl Meter {
     ///
     /// # Errors
     /// If the lab does not answer because it has ended.
-    pub fn look(&mut self) -> Result<Look, Error> {
+    pub fn look(&mut self) -> Result<LabSnapshot, Error> {
         let (shown, loads) = (self.lab.show()?, self.lab.loads()?);
         let before = self.before.as_ref();
         let rates = before.and_then(|before| loads.since(before));
-        let mut busy: Vec<Busy> = rates
+        let mut busy: Vec<BusyEdge> = rates
             .into_iter()
             .flatten()
-            .map(|rate| Busy {
+            .map(|rate| BusyEdge {
                 from: port_name(&self.layout, rate.from),
                 to: port_name(&self.layout, rate.to),
                 carried_bps: rate.carried_bps,
@@ -86,7 +86,7 @@ impl Meter {
         // Equal ones stay in the order of their ports.
         busy.sort_by(|a, b| b.carried_bps.total_cmp(&a.carried_bps));
         self.before = Some(loads);
-        Ok(Look { shown, busy })
+        Ok(LabSnapshot { shown, busy })
     }
 
     /// Returns whether the lab has ended, or is being taken down and answers no more.

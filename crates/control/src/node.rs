@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use constel_api::answers::Entrance;
+use constel_api::answers::NodeAccess;
 use constel_api::{ApiError, ErrorCode};
 use constel_host::NetNs;
 use constel_host::cgroup::LabCgroup;
 use constel_host::enclosure::{Inside, View};
 use constel_host::process::{
-    CapabilitySet, Confinement, Entry, Exit, NODE_VARIABLE, Within, run_inside,
+    CapabilitySet, Confinement, Entry, ExecContext, Exit, NODE_VARIABLE, run_inside,
 };
 use constel_lab::{own_folder, search_path};
 
@@ -41,7 +41,7 @@ pub(crate) fn require_outside() -> Result<(), Error> {
 
 /// The open door of a node.
 #[derive(Debug)]
-pub struct Door {
+pub struct OpenNode {
     pub(crate) entry: Entry,
 }
 
@@ -50,7 +50,7 @@ impl Lab {
     ///
     /// # Errors
     /// [`Error::Unprivileged`], [`Error::NoNode`], [`Error::ComingUp`], [`Error::NoAnswer`].
-    pub fn enter(&self, node: &str) -> Result<Door, Error> {
+    pub fn enter(&self, node: &str) -> Result<OpenNode, Error> {
         require_privilege()?;
         let entrance = self.ask(|mut client| client.enter(node));
         let entrance = entrance.map_err(|error| match error {
@@ -74,9 +74,9 @@ impl Lab {
         let lab = self.entry.lab.to_string();
         let owner = record.owner.clone();
         let groups = |paths: Vec<PathBuf>| paths.into_iter().map(LabCgroup::at).collect();
-        let door = |entry| Door { entry };
+        let door = |entry| OpenNode { entry };
         match entrance {
-            Entrance::Netns {
+            NodeAccess::Netns {
                 node,
                 netns,
                 mounts,
@@ -87,11 +87,11 @@ impl Lab {
                 node,
                 owner,
                 netns: NetNs::open(&netns)?,
-                within: Within::View(View::open(&mounts, &pids)?),
+                within: ExecContext::View(View::open(&mounts, &pids)?),
                 cgroups: groups(cgroups),
                 env: vec![("PATH".into(), search_path()), own_folder()],
             })),
-            Entrance::Oci {
+            NodeAccess::Oci {
                 node,
                 netns,
                 mounts,
@@ -106,7 +106,7 @@ impl Lab {
                 node,
                 owner,
                 netns: NetNs::open(&netns)?,
-                within: Within::Container {
+                within: ExecContext::Container {
                     inside: Inside::open(&mounts, &pids, first)?,
                     confinement: confinement_of(confinement),
                     workdir,
@@ -139,7 +139,7 @@ fn confinement_of(said: constel_api::answers::Confinement) -> Confinement {
     }
 }
 
-impl Door {
+impl OpenNode {
     /// Opens a shell in the node. If programs come from the host, it is `callers`, which images need not have. The prompt is
     /// the node's name, unless the shell makes one itself from the machine's name, which is the node's. Otherwise as
     /// [`exec`](Self::exec).
@@ -150,8 +150,8 @@ impl Door {
         let prompt = format!("{}# ", self.entry.node);
         self.entry.env.push(("PS1".into(), prompt.into()));
         let shell = match self.entry.within {
-            Within::View(_) => callers,
-            Within::Container { .. } => "sh".into(),
+            ExecContext::View(_) => callers,
+            ExecContext::Container { .. } => "sh".into(),
         };
         Ok(run_inside(self.entry, &[shell])?)
     }

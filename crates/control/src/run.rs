@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use constel_api::{Event, Next, Subscription};
 use constel_host::claim::LabName;
-use constel_lab::{EngineError, EventLog, Options, Progress, Together};
+use constel_lab::{ClusterPart, EngineError, EventLog, Options, Progress};
 use constel_scenario::model::{Orbits, Scenario as Model};
 use constel_units::Utc;
 
@@ -155,7 +155,7 @@ impl Scenario {
         self,
         name: LabName,
         options: RunOptions,
-        together: Option<Together>,
+        together: Option<ClusterPart>,
         progress: Arc<dyn Progress>,
     ) -> Result<Running, Error> {
         let duration_ns = options.lab_time_ns(&self.lab.scenario)?;
@@ -227,7 +227,7 @@ impl Running {
 
     /// Returns all events from the first one, as they occur. Any number of readers may follow, at any time. A reader that
     /// starts late or falls far behind gets the name of the file with the missed events
-    /// ([`Happening::Older`](constel_api::Happening::Older)).
+    /// ([`Happening::Older`](constel_api::EventData::Older)).
     #[must_use]
     pub fn events(&self) -> EventStream {
         EventStream(self.events.follow())

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use constel_analysis::capacity::costs::MEMORY_ERROR_RATIO;
-use constel_analysis::capacity::{Estimate, Load, Needs, Room, What};
+use constel_analysis::capacity::{Estimate, Load, MachineCapacity, Needs, Resource};
 use constel_control::Scenario;
 use constel_scenario::Setting;
 use serde_json::Value;
@@ -177,20 +177,20 @@ fn frames_take_what_was_estimated() {
 fn the_nearest_size_that_fits_is_named() {
     let scenario = Scenario::load(&root("experiments/opensn/shell1.yaml")).unwrap();
     let whole = Needs::of(&scenario.lab, true);
-    let room = Room {
+    let room = MachineCapacity {
         memory_bytes: (whole.memory.whole() / 2.0) as u64,
         descriptors: 1 << 20,
         processes: 1_000,
         processors: 64.0,
     };
     let estimate = Estimate::new(&scenario.lab, true, room);
-    let short: Vec<What> = estimate
+    let short: Vec<Resource> = estimate
         .figures
         .iter()
         .filter(|f| !f.is_enough())
         .map(|f| f.what)
         .collect();
-    assert_eq!(short, [What::Memory, What::Processes]);
+    assert_eq!(short, [Resource::Memory, Resource::Processes]);
     assert_eq!(estimate.hopeless().count(), 2);
     let said = &estimate.short[0];
     assert!(said.contains("of its 72 planes would fit ("), "{said}");

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use constel_api::Happening;
+use constel_api::EventData;
 use constel_control::{Error, Lab, Observer, Quiet, RunOptions, Running, Scenario, results};
 
 const SCENARIO: &str = "constel: 1
@@ -55,7 +55,7 @@ fn runs_to_its_end_and_is_read_back(dir: &std::path::Path) {
     let numbers: Vec<u64> = events.iter().map(|event| event.seq).collect();
     assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>());
     let last = events.last().map(|event| &event.what);
-    assert!(matches!(last, Some(Happening::Finished { .. })), "{last:?}");
+    assert!(matches!(last, Some(EventData::Finished { .. })), "{last:?}");
     let run = results::Run::open(&finished.results).unwrap();
     assert_eq!(run.summary().unwrap(), finished.summary);
     assert_eq!(run.manifest().unwrap().seed, 3);
@@ -68,7 +68,7 @@ fn runs_to_its_end_and_is_read_back(dir: &std::path::Path) {
 fn is_asked_changed_and_ended_by_another(dir: &std::path::Path) {
     std::fs::create_dir(dir).unwrap();
     let running = start(dir, 60);
-    let up = |event: &constel_api::Event| matches!(event.what, Happening::ClockStarted);
+    let up = |event: &constel_api::Event| matches!(event.what, EventData::ClockStarted);
     assert!(running.events().any(|event| up(&event)));
     let observer = Observer::attach(running.name()).unwrap();
     let shown = observer.show().unwrap();

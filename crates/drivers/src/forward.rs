@@ -34,7 +34,7 @@ const PORT_BITS: u32 = 24;
 
 /// The route from a node to a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct NodeRoute {
     /// Index of the interface in the node, 1 to 65,535.
     pub ifindex: u32,
     /// The node's port at that interface.
@@ -43,7 +43,7 @@ pub struct Way {
     pub far_port: PortId,
 }
 
-impl Way {
+impl NodeRoute {
     fn pack(self) -> u64 {
         let there_are = 1..1 << (u64::BITS - 2 * PORT_BITS);
         assert!(
@@ -56,10 +56,10 @@ impl Way {
             | u64::from(self.far_port.0)
     }
 
-    fn unpack(word: u64) -> Option<Way> {
+    fn unpack(word: u64) -> Option<NodeRoute> {
         let port = |word: u64| PortId(word as u32 & ((1 << PORT_BITS) - 1));
         let ifindex = (word >> (2 * PORT_BITS)) as u32;
-        (ifindex != 0).then_some(Way {
+        (ifindex != 0).then_some(NodeRoute {
             ifindex,
             port: port(word >> PORT_BITS),
             far_port: port(word),
@@ -151,9 +151,9 @@ impl Forwarder {
     ///
     /// # Panics
     /// When there is no such node, destination or interface.
-    pub fn set(&self, node: u32, goal: u32, way: Option<Way>) {
+    pub fn set(&self, node: u32, goal: u32, way: Option<NodeRoute>) {
         self.word(node, goal)
-            .store(way.map_or(0, Way::pack), Ordering::Release);
+            .store(way.map_or(0, NodeRoute::pack), Ordering::Release);
     }
 
     /// Returns the node's route to the destination.
@@ -161,8 +161,8 @@ impl Forwarder {
     /// # Panics
     /// When there is no such node or destination.
     #[must_use]
-    pub fn way(&self, node: u32, goal: u32) -> Option<Way> {
-        Way::unpack(self.word(node, goal).load(Ordering::Acquire))
+    pub fn way(&self, node: u32, goal: u32) -> Option<NodeRoute> {
+        NodeRoute::unpack(self.word(node, goal).load(Ordering::Acquire))
     }
 
     fn word(&self, node: u32, goal: u32) -> &AtomicU64 {
@@ -226,13 +226,13 @@ mod tests {
     #[test]
     fn ways_come_back_as_they_were_packed() {
         for (ifindex, port, far) in [(1, 0, 0), (10, 1, 2), (0xffff, 0xff_ffff, 0xff_fffe)] {
-            let way = Way {
+            let way = NodeRoute {
                 ifindex,
                 port: PortId(port),
                 far_port: PortId(far),
             };
-            assert_eq!(Way::unpack(way.pack()), Some(way));
+            assert_eq!(NodeRoute::unpack(way.pack()), Some(way));
         }
-        assert_eq!(Way::unpack(0), None);
+        assert_eq!(NodeRoute::unpack(0), None);
     }
 }

@@ -42,6 +42,6 @@ pub use probe::{Chosen, DriverReport, Feature, choose, probe};
 pub use stats::{
     BACKLOG, CAPTURE, ClassLateness, LateSpell, LateSpells, PlaneStats, Stall, StallStats,
 };
-pub use tap::{Sight, Tapped, Tapping, Wanted};
+pub use tap::{TapFilter, TapPoint, Tapped, Tapping};
 pub use traits::{Links, Plane};
 pub use update::{Applied, KnownEffects, PendingUpdate};

@@ -357,7 +357,7 @@ impl Links for Memory {
         Ok(PlaneStats {
             driver,
             totals,
-            unintended: Vec::new(),
+            emulator_drops: Vec::new(),
             lateness: Quantiles::default(),
             own_lateness: Quantiles::default(),
             stalls: StallStats::default(),
@@ -366,7 +366,7 @@ impl Links for Memory {
                 driver,
                 at_ns: now_ns,
                 totals,
-                unintended: Causes::default(),
+                emulator_drops: Causes::default(),
                 lateness: None,
                 own_lateness: None,
                 late_frames: None,

@@ -21,7 +21,7 @@ pub struct PlaneStats {
     pub totals: Totals,
     /// Frames dropped by the emulator, by cause. All counts are zero in a sound run. Frames counted under `backlog` may
     /// be in transit at the moment of the snapshot, so only a value that persists is meaningful.
-    pub unintended: Vec<(&'static str, u64)>,
+    pub emulator_drops: Vec<(&'static str, u64)>,
     /// Actual minus due time of the frames released so far; empty for a driver that cannot measure it.
     pub lateness: Quantiles,
     /// Lateness without the part for which the machine is responsible; equal to `lateness` for drivers that cannot
@@ -39,7 +39,7 @@ impl PlaneStats {
     /// Returns the count of one cause of unintended drops.
     #[must_use]
     pub fn lost_to(&self, cause: &str) -> u64 {
-        self.unintended
+        self.emulator_drops
             .iter()
             .find(|(name, _)| *name == cause)
             .map_or(0, |(_, count)| *count)
@@ -47,8 +47,11 @@ impl PlaneStats {
 
     /// Returns the sum of all unintended drops except `backlog`.
     #[must_use]
-    pub fn unintended_total(&self) -> u64 {
-        let counts = self.unintended.iter().filter(|(name, _)| *name != BACKLOG);
+    pub fn emulator_drops_total(&self) -> u64 {
+        let counts = self
+            .emulator_drops
+            .iter()
+            .filter(|(name, _)| *name != BACKLOG);
         counts.map(|(_, count)| count).sum()
     }
 
@@ -57,21 +60,21 @@ impl PlaneStats {
     pub fn settle_backlog(&mut self, later: &PlaneStats) {
         let now = later.lost_to(BACKLOG);
         for (_, count) in self
-            .unintended
+            .emulator_drops
             .iter_mut()
             .filter(|(name, _)| *name == BACKLOG)
         {
             if now < *count {
                 *count = now;
-                self.detail.unintended.set(BACKLOG, now);
+                self.detail.emulator_drops.set(BACKLOG, now);
             }
         }
     }
 
     /// Adds the frames [lost before capture](crate::Plane::lost_before_capture).
     pub fn add_lost_before_capture(&mut self, frames: u64) {
-        self.unintended.push((CAPTURE, frames));
-        self.detail.unintended.set(CAPTURE, frames);
+        self.emulator_drops.push((CAPTURE, frames));
+        self.detail.emulator_drops.set(CAPTURE, frames);
     }
 }
 

@@ -15,7 +15,7 @@ const KEPT_BYTES: u64 = 64 << 20;
 
 /// Selection of the tapped frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct TapFilter {
     /// Frames that enter the edges of these ports, and those of them that are dropped.
     pub enters: Vec<PortId>,
     /// Frames that have passed edges from these ports.
@@ -24,7 +24,7 @@ pub struct Wanted {
     pub leaves_to: Vec<PortId>,
 }
 
-impl Wanted {
+impl TapFilter {
     fn lists(&mut self) -> [&mut Vec<PortId>; 3] {
         [&mut self.enters, &mut self.leaves_from, &mut self.leaves_to]
     }
@@ -32,7 +32,7 @@ impl Wanted {
 
 /// Event at which a frame is tapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sight {
+pub enum TapPoint {
     /// It entered its port's edges.
     Enters,
     /// It has passed an edge to this port.
@@ -51,7 +51,7 @@ pub struct Tapped {
     /// The port whose edge it takes, or has passed.
     pub from: PortId,
     /// The event.
-    pub sight: Sight,
+    pub sight: TapPoint,
     /// For a frame steered between interfaces of the host: the interface at which it came in and the one on which it
     /// goes out. Both are the same if it goes out on all others.
     pub passage: Option<(u8, u8)>,
@@ -110,20 +110,20 @@ impl Tapping {
 #[derive(Clone, Debug)]
 pub(crate) struct Tap {
     number: u64,
-    wanted: Wanted,
+    wanted: TapFilter,
     frames: SyncSender<Tapped>,
     counts: Arc<Counts>,
 }
 
 impl Tap {
-    pub(crate) fn new(wanted: Wanted) -> (Tap, Tapping) {
+    pub(crate) fn new(wanted: TapFilter) -> (Tap, Tapping) {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let (sender, frames) = sync_channel(KEPT);
         let counts = Arc::<Counts>::default();
         let mut tap = Tap {
             number,
-            wanted: Wanted::default(),
+            wanted: TapFilter::default(),
             frames: sender,
             counts: Arc::clone(&counts),
         };
@@ -141,7 +141,7 @@ impl Tap {
     }
 
     /// Adds ports.
-    pub(crate) fn want_also(&mut self, mut more: Wanted) {
+    pub(crate) fn want_also(&mut self, mut more: TapFilter) {
         for (all, more) in self.wanted.lists().into_iter().zip(more.lists()) {
             all.append(more);
             all.sort_unstable();
@@ -149,12 +149,12 @@ impl Tap {
         }
     }
 
-    pub(crate) fn wants(&self, from: PortId, sight: Sight) -> bool {
+    pub(crate) fn wants(&self, from: PortId, sight: TapPoint) -> bool {
         // `want_also` keeps the lists sorted.
         let has = |ports: &[PortId], port| ports.binary_search(&port).is_ok();
         match sight {
-            Sight::Enters | Sight::Dropped(_) => has(&self.wanted.enters, from),
-            Sight::Leaves(to) => {
+            TapPoint::Enters | TapPoint::Dropped(_) => has(&self.wanted.enters, from),
+            TapPoint::Leaves(to) => {
                 has(&self.wanted.leaves_from, from) || has(&self.wanted.leaves_to, to)
             }
         }
@@ -188,35 +188,35 @@ mod tests {
             at_ns: n,
             entered_ns: None,
             from: PortId(3),
-            sight: Sight::Enters,
+            sight: TapPoint::Enters,
             bytes: vec![0; len],
         }
     }
 
     #[test]
     fn what_is_wanted_is_told_by_port_and_sight() {
-        let (mut tap, tapping) = Tap::new(Wanted {
+        let (mut tap, tapping) = Tap::new(TapFilter {
             enters: vec![PortId(9), PortId(3)],
             leaves_from: vec![PortId(9)],
             leaves_to: vec![PortId(3)],
         });
-        assert!(tap.wants(PortId(3), Sight::Enters));
-        assert!(tap.wants(PortId(3), Sight::Dropped(DropCause::Loss)));
-        assert!(!tap.wants(PortId(4), Sight::Enters));
-        assert!(tap.wants(PortId(9), Sight::Leaves(PortId(1))));
-        assert!(tap.wants(PortId(4), Sight::Leaves(PortId(3))));
-        assert!(!tap.wants(PortId(3), Sight::Leaves(PortId(4))));
-        tap.want_also(Wanted {
+        assert!(tap.wants(PortId(3), TapPoint::Enters));
+        assert!(tap.wants(PortId(3), TapPoint::Dropped(DropCause::Loss)));
+        assert!(!tap.wants(PortId(4), TapPoint::Enters));
+        assert!(tap.wants(PortId(9), TapPoint::Leaves(PortId(1))));
+        assert!(tap.wants(PortId(4), TapPoint::Leaves(PortId(3))));
+        assert!(!tap.wants(PortId(3), TapPoint::Leaves(PortId(4))));
+        tap.want_also(TapFilter {
             enters: vec![PortId(4), PortId(3)],
-            ..Wanted::default()
+            ..TapFilter::default()
         });
-        assert!(tap.wants(PortId(4), Sight::Enters) && tap.wants(PortId(9), Sight::Enters));
+        assert!(tap.wants(PortId(4), TapPoint::Enters) && tap.wants(PortId(9), TapPoint::Enters));
         assert_eq!(tap.number(), tapping.number());
     }
 
     #[test]
     fn a_slow_reader_loses_frames_and_is_told_how_many() {
-        let (tap, tapping) = Tap::new(Wanted::default());
+        let (tap, tapping) = Tap::new(TapFilter::default());
         for n in 0..KEPT as u64 + 5 {
             assert!(tap.show(frame(n, 60)));
         }
@@ -229,14 +229,14 @@ mod tests {
             tapping.next(Duration::ZERO),
             Err(DriverError::Stopped)
         ));
-        let (tap, tapping) = Tap::new(Wanted::default());
+        let (tap, tapping) = Tap::new(TapFilter::default());
         drop(tapping);
         assert!(!tap.show(frame(0, 60)), "nobody looks any more");
     }
 
     #[test]
     fn super_frames_are_not_kept_beyond_a_bound_of_bytes() {
-        let (tap, tapping) = Tap::new(Wanted::default());
+        let (tap, tapping) = Tap::new(TapFilter::default());
         let fit = KEPT_BYTES as usize / 65_536;
         for n in 0..fit as u64 + 3 {
             assert!(tap.show(frame(n, 65_536)));

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::ports::host_ifindex;
 use crate::relay::{Arrival, Captured, External, FarPorts, TransitCounts};
 use crate::stats::{ClassLateness, LateSpells, PlaneStats, Stall};
-use crate::tap::{Tapping, Wanted};
+use crate::tap::{TapFilter, Tapping};
 use crate::update::{Applied, KnownEffects, PendingUpdate};
 use crate::{Capabilities, DriverKind};
 
@@ -270,7 +270,7 @@ pub trait Links: fmt::Debug + Send + Sync {
     /// [`DriverError::Unsupported`] by drivers whose frames stay in the kernel; when the driver has been stopped.
     ///
     /// [`DriverError::Unsupported`]: crate::DriverError::Unsupported
-    fn tap(&self, _wanted: Wanted) -> Result<Tapping> {
+    fn tap(&self, _wanted: TapFilter) -> Result<Tapping> {
         let error = "only the driver relay sees frames as they pass; in a node, tcpdump does";
         Err(crate::DriverError::Unsupported(vec![error.to_owned()]))
     }

@@ -44,12 +44,12 @@ pub struct Body {
     /// Whether the name is written next to it.
     pub labelled: bool,
     /// The body's position.
-    pub place: Place,
+    pub place: BodyPosition,
 }
 
 /// The position of a body, ITRF, metres.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum BodyPosition {
     /// Present all the time.
     Fixed(DVec3),
     /// Present at these positions, in separate runs: between two runs it has no position.
@@ -112,11 +112,11 @@ fn interval(from: Utc, to: Utc) -> String {
 
 fn body_packet(scene: &Scene, body: &Body, whole: &str) -> Value {
     let (availability, position) = match &body.place {
-        Place::Fixed(p) => (
+        BodyPosition::Fixed(p) => (
             json!(whole),
             json!({"referenceFrame": "FIXED", "cartesian": [mm(p.x), mm(p.y), mm(p.z)]}),
         ),
-        Place::Sampled { step, runs } => sampled(scene, *step, runs),
+        BodyPosition::Sampled { step, runs } => sampled(scene, *step, runs),
     };
     let mut packet = json!({
         "id": body.name, "name": body.name, "availability": availability, "position": position,

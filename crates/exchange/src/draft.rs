@@ -53,7 +53,7 @@ pub struct Draft {
     /// Routing software in every node; `None`: Constel computes the routes.
     pub daemon: Option<&'static str>,
     /// Whether images route by themselves, from information in OpenSN's form; takes precedence over `daemon`.
-    pub told_as_opensn: bool,
+    pub opensn_information: bool,
     /// Internet protocols; none: the scenario's default.
     pub families: &'static [&'static str],
     /// Notes on settings that could not be carried over, and on decisions that were made.
@@ -148,7 +148,7 @@ impl Draft {
             networks: Vec::new(),
             nodes: Vec::new(),
             daemon: None,
-            told_as_opensn: false,
+            opensn_information: false,
             families: &[],
             notes: Vec::new(),
         }
@@ -196,7 +196,7 @@ impl Draft {
             let _ = writeln!(out, "  {kind}:");
             software.yaml(&mut out, 4);
         }
-        let daemon = match self.told_as_opensn {
+        let daemon = match self.opensn_information {
             true => Some("mode: none".to_owned()),
             false => self.daemon.map(|daemon| format!("daemon: {daemon}")),
         };
@@ -206,7 +206,7 @@ impl Draft {
         if !routing.is_empty() {
             let _ = writeln!(out, "\nrouting: {{{}}}", routing.join(", "));
         }
-        if self.told_as_opensn {
+        if self.opensn_information {
             out.push_str("information: [{opensn: true}]\n");
         }
         out

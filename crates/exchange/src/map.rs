@@ -12,7 +12,7 @@ pub struct Map {
     /// Satellites by group (a shell); each group has a colour of its own.
     pub shells: Vec<Shell>,
     /// Stations.
-    pub stations: Vec<Place>,
+    pub stations: Vec<MapPoint>,
     /// Links between satellites.
     pub isls: Vec<(DVec3, DVec3)>,
     /// Links to the ground.
@@ -32,7 +32,7 @@ pub struct Shell {
 
 /// A named point.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct MapPoint {
     /// Written next to it.
     pub name: String,
     /// Where.
@@ -87,14 +87,14 @@ impl Map {
     /// Stations and their names; where names would lie upon one another, those at the end of a path are written,
     /// then as many as there is room for.
     fn named(&self, out: &mut String) {
-        let at_end = |p: &Place| {
+        let at_end = |p: &MapPoint| {
             let ends = self
                 .paths
                 .iter()
                 .flat_map(|path| [path.first(), path.last()]);
             ends.flatten().any(|end| *end == p.position_itrf_m)
         };
-        let mut places: Vec<(&Place, (f64, f64))> = self
+        let mut places: Vec<(&MapPoint, (f64, f64))> = self
             .stations
             .iter()
             .filter_map(|s| Some((s, pixel(s.position_itrf_m)?)))

@@ -103,7 +103,7 @@ fn stand_ins(draft: &mut Draft) {
     draft.note(
         "OpenSN's containers are privileged; these have only NET_ADMIN and SYS_ADMIN, which FRR needs to start: see `capabilities`",
     );
-    draft.told_as_opensn = true;
+    draft.opensn_information = true;
     draft.families = &["ipv4"];
     draft.note("OpenSN's images compute their own routes from /share/topo: see `information`");
 }

@@ -89,7 +89,7 @@ pub enum LabState {
 /// An object outside our own namespaces that a lab made, recorded before it is made.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "thing")]
-pub enum Thing {
+pub enum HostObject {
     /// An interface in the host's namespace. It is removed only if it carries our mark: an alias that starts with
     /// [`link_alias`]'s text, or the group [`LINK_GROUP`].
     HostLink {
@@ -134,7 +134,7 @@ pub struct LabRecord {
     pub edges: u64,
     /// Objects to remove after a crash.
     #[serde(default)]
-    pub things: Vec<Thing>,
+    pub things: Vec<HostObject>,
     /// Additional data of the engine.
     #[serde(default)]
     pub extra: serde_json::Value,
@@ -398,7 +398,7 @@ impl Claim {
     ///
     /// # Errors
     /// As [`Claim::update`]; then the object must not be made.
-    pub fn about_to_make(&mut self, thing: Thing) -> Result<()> {
+    pub fn about_to_make(&mut self, thing: HostObject) -> Result<()> {
         self.update(|r| r.things.push(thing))
     }
 

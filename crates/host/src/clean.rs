@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::bpf;
 use crate::cgroup::LabCgroup;
-use crate::claim::{self, LINK_GROUP, LabName, LabState, RuntimeDir, Thing};
+use crate::claim::{self, HostObject, LINK_GROUP, LabName, LabState, RuntimeDir};
 use crate::error::{Context, Error, Result};
 use crate::globals::{Owner, Release};
 use crate::netlink::{Batch, Socket};
-use crate::process::{self, Whose};
+use crate::process::{self, ProcessSelection};
 use crate::rcu::Expedited;
 
 /// Time in which processes must die of SIGKILL.
@@ -137,7 +137,7 @@ pub fn clean_all(runtime: &RuntimeDir, beyond: &dyn Beyond) -> Result<HostReport
         }
     }
     for m in process::marked(None)? {
-        if m.is(Whose::DeadOwners)? {
+        if m.is(ProcessSelection::DeadOwners)? {
             names.extend(m.lab.parse::<LabName>());
         }
     }
@@ -238,7 +238,7 @@ fn expedited(runtime: &RuntimeDir, r: &mut CleanReport, work: impl FnOnce(&mut C
 }
 
 /// Kills the remaining processes of a dead lab, removes recorded objects and waits until its groups are gone.
-fn remove_all(runtime: &RuntimeDir, things: &[Thing], r: &mut CleanReport) {
+fn remove_all(runtime: &RuntimeDir, things: &[HostObject], r: &mut CleanReport) {
     let lab = r.lab.clone();
     kill(&lab, r);
     // In reverse order of creation.
@@ -324,14 +324,14 @@ pub fn kill_owner(lab: &claim::LabEntry) -> Result<bool> {
 }
 
 fn kill(lab: &LabName, r: &mut CleanReport) {
-    let as_removed = |m: process::Marked| Removed::Process {
+    let as_removed = |m: process::MarkedProcess| Removed::Process {
         pid: m.pid,
         command: m.command,
         node: m.node,
     };
     // By cgroup first: the kernel kills all members at once, so that no process can escape by forking. The processes
     // must be listed before, for the report.
-    let before = process::marked_of(lab.as_str(), Whose::DeadOwners).unwrap_or_default();
+    let before = process::marked_of(lab.as_str(), ProcessSelection::DeadOwners).unwrap_or_default();
     match orphaned_groups(lab).and_then(|groups| {
         // If the first group contains all processes, the second one is empty.
         let (mut count, mut pids) = (0, Vec::new());
@@ -351,15 +351,15 @@ fn kill(lab: &LabName, r: &mut CleanReport) {
         }
         Err(e) => r.problems.push(e.to_string()),
     }
-    match process::kill_marked(lab.as_str(), Whose::DeadOwners, DYING) {
+    match process::kill_marked(lab.as_str(), ProcessSelection::DeadOwners, DYING) {
         Ok(killed) => r.removed.extend(killed.into_iter().map(as_removed)),
         Err(e) => r.problems.push(e.to_string()),
     }
 }
 
-fn remove_thing(thing: &Thing, lab: &LabName) -> Result<Option<Removed>> {
+fn remove_thing(thing: &HostObject, lab: &LabName) -> Result<Option<Removed>> {
     match thing {
-        Thing::HostLink { name } => {
+        HostObject::HostLink { name } => {
             let mut socket = Socket::open()?;
             let Some(link) = socket.link_named(name)? else {
                 return Ok(None);
@@ -380,14 +380,14 @@ fn remove_thing(thing: &Thing, lab: &LabName) -> Result<Option<Removed>> {
             socket.send(&mut batch)?;
             Ok(Some(Removed::HostLink { name: name.clone() }))
         }
-        Thing::File { path } => match fs::symlink_metadata(path) {
+        HostObject::File { path } => match fs::symlink_metadata(path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
             _ => {
                 fs::remove_file(path).context(|| format!("remove {}", path.display()))?;
                 Ok(Some(Removed::File { path: path.clone() }))
             }
         },
-        Thing::Mount { path } => {
+        HostObject::Mount { path } => {
             match rustix::mount::unmount(path, rustix::mount::UnmountFlags::DETACH) {
                 Ok(()) => Ok(Some(Removed::Mount { path: path.clone() })),
                 // Not mounted, or the path does not exist.
@@ -400,7 +400,7 @@ fn remove_thing(thing: &Thing, lab: &LabName) -> Result<Option<Removed>> {
 
 /// Checks that all objects are really gone.
 fn verify(runtime: &RuntimeDir, lab: &LabName, r: &mut CleanReport) {
-    match process::marked_of(lab.as_str(), Whose::DeadOwners) {
+    match process::marked_of(lab.as_str(), ProcessSelection::DeadOwners) {
         Ok(left) => r.problems.extend(
             left.iter()
                 .map(|m| format!("process {} ({}) is still alive", m.pid, m.command)),

@@ -42,7 +42,7 @@ impl Owner {
 /// Value that an owner needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Wish {
+pub enum RequiredValue {
     /// Exactly this value. Two owners that need different values conflict.
     Exactly(String),
     /// A number that is at least this: the largest wish counts.
@@ -101,7 +101,7 @@ struct Entry {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct OwnerEntry {
     process: ProcessIdent,
-    wish: Wish,
+    wish: RequiredValue,
     /// Number of guards that the owner holds.
     count: u32,
 }
@@ -128,7 +128,7 @@ impl Globals {
     /// [`Error::Conflict`] when another living owner needs another value; [`Error::Os`] when the kernel refuses (then
     /// nothing remains recorded); [`Error::Protocol`] when the kernel stores a value other than the one written (then
     /// the original is restored).
-    pub fn set(&self, owner: &Owner, path: &Path, wish: Wish) -> Result<()> {
+    pub fn set(&self, owner: &Owner, path: &Path, wish: RequiredValue) -> Result<()> {
         let _lock = self.lock_anew()?;
         let current = read_setting(path)?;
         let journal = self.journal_of(path);
@@ -192,7 +192,7 @@ impl Globals {
     ///
     /// # Errors
     /// As [`Globals::set`].
-    pub fn hold(&self, owner: &Owner, path: &Path, wish: Wish) -> Result<Held> {
+    pub fn hold(&self, owner: &Owner, path: &Path, wish: RequiredValue) -> Result<Held> {
         self.set(owner, path, wish)?;
         Ok(Held {
             globals: self.clone(),
@@ -473,15 +473,15 @@ impl Entry {
     }
 
     /// Returns the value that satisfies `name`'s new wish and those of all other owners.
-    fn target(&self, name: &str, wish: &Wish, current: &str) -> Result<String> {
+    fn target(&self, name: &str, wish: &RequiredValue, current: &str) -> Result<String> {
         let others = self.owners.iter().filter(|(n, _)| *n != name);
         match wish {
-            Wish::Exactly(v) => {
+            RequiredValue::Exactly(v) => {
                 let v = sysctl::normal(v);
                 for (other, o) in others {
                     let fits = match &o.wish {
-                        Wish::Exactly(w) => sysctl::normal(w) == v,
-                        Wish::AtLeast(n) => v.parse::<u64>().is_ok_and(|v| v >= *n),
+                        RequiredValue::Exactly(w) => sysctl::normal(w) == v,
+                        RequiredValue::AtLeast(n) => v.parse::<u64>().is_ok_and(|v| v >= *n),
                     };
                     if !fits {
                         return Err(Error::Conflict(format!(
@@ -492,12 +492,12 @@ impl Entry {
                 }
                 Ok(v)
             }
-            Wish::AtLeast(n) => {
+            RequiredValue::AtLeast(n) => {
                 let now: u64 = current.parse().map_err(|_| {
                     Error::Invalid(format!("{} holds \"{current}\"", self.path.display()))
                 })?;
                 for (other, o) in others {
-                    if let Wish::Exactly(w) = &o.wish
+                    if let RequiredValue::Exactly(w) = &o.wish
                         && w.trim().parse::<u64>().is_ok_and(|w| w < *n)
                     {
                         return Err(Error::Conflict(format!(

@@ -42,7 +42,7 @@ fn descriptors() -> io::Result<&'static OwnedFd> {
 
 /// Mode in which a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum OpenMode {
     /// For reading; it must exist.
     Read,
     /// For writing from the beginning: the file is created, or emptied.
@@ -57,11 +57,11 @@ pub enum How {
 /// # Errors
 /// [`Error::Os`] when it does not exist (for reading), cannot be opened, or is a symbolic link, FIFO, socket, device or
 /// folder (`EINVAL`). For writing, a file with a second name (hard link) is refused as well.
-pub fn open(path: &Path, how: How) -> Result<File> {
+pub fn open(path: &Path, how: OpenMode) -> Result<File> {
     let what = || format!("open {}", path.display());
     // Twice, because the file may be removed between the two steps; a third time would be an attack.
     for _ in 0..2 {
-        if how != How::Read {
+        if how != OpenMode::Read {
             let flags = OFlags::CREATE | OFlags::EXCL | write_flags(how);
             match rustix::fs::open(path, flags, Mode::from_raw_mode(0o644)) {
                 Ok(made) => return Ok(made.into()),
@@ -73,24 +73,24 @@ pub fn open(path: &Path, how: How) -> Result<File> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match rustix::fs::open(path, flags, Mode::empty()) {
             Ok(handle) => return reopen(&handle, how).context(what),
-            Err(rustix::io::Errno::NOENT) if how != How::Read => {}
+            Err(rustix::io::Errno::NOENT) if how != OpenMode::Read => {}
             Err(error) => return Err(error).context(what),
         }
     }
     Err(Error::os(what(), rustix::io::Errno::AGAIN.into()))
 }
 
-fn write_flags(how: How) -> OFlags {
+fn write_flags(how: OpenMode) -> OFlags {
     let flags = OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     match how {
-        How::Read => flags | OFlags::RDONLY,
-        How::Create => flags | OFlags::WRONLY,
-        How::Append => flags | OFlags::WRONLY | OFlags::APPEND,
+        OpenMode::Read => flags | OFlags::RDONLY,
+        OpenMode::Create => flags | OFlags::WRONLY,
+        OpenMode::Append => flags | OFlags::WRONLY | OFlags::APPEND,
     }
 }
 
 /// Opens the object of a handle, if it is a regular file.
-fn reopen(handle: &OwnedFd, how: How) -> io::Result<File> {
+fn reopen(handle: &OwnedFd, how: OpenMode) -> io::Result<File> {
     let found = rustix::fs::fstat(handle)?;
     let kind = FileType::from_raw_mode(found.st_mode);
     if !kind.is_file() {
@@ -99,7 +99,7 @@ fn reopen(handle: &OwnedFd, how: How) -> io::Result<File> {
             word(kind)
         )));
     }
-    if how != How::Read && found.st_nlink > 1 {
+    if how != OpenMode::Read && found.st_nlink > 1 {
         return Err(refused("it has more than one name"));
     }
     let name = handle.as_raw_fd().to_string();
@@ -110,7 +110,7 @@ fn reopen(handle: &OwnedFd, how: How) -> io::Result<File> {
         return Err(io::Error::other("/proc belongs to another process"));
     }
     let file = File::from(opened);
-    if how == How::Create {
+    if how == OpenMode::Create {
         file.set_len(0)?;
     }
     Ok(file)
@@ -163,16 +163,25 @@ mod tests {
     fn regular_files_are_opened_as_asked() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
-        assert!(open(&path, How::Read).is_err());
-        open(&path, How::Append).unwrap().write_all(b"a").unwrap();
-        open(&path, How::Append).unwrap().write_all(b"b").unwrap();
+        assert!(open(&path, OpenMode::Read).is_err());
+        open(&path, OpenMode::Append)
+            .unwrap()
+            .write_all(b"a")
+            .unwrap();
+        open(&path, OpenMode::Append)
+            .unwrap()
+            .write_all(b"b")
+            .unwrap();
         let mut text = String::new();
-        open(&path, How::Read)
+        open(&path, OpenMode::Read)
             .unwrap()
             .read_to_string(&mut text)
             .unwrap();
         assert_eq!(text, "ab");
-        open(&path, How::Create).unwrap().write_all(b"c").unwrap();
+        open(&path, OpenMode::Create)
+            .unwrap()
+            .write_all(b"c")
+            .unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"c");
     }
 
@@ -188,14 +197,14 @@ mod tests {
         let mode = Mode::from_raw_mode(0o666);
         rustix::fs::mknodat(rustix::fs::CWD, at("fifo"), FileType::Fifo, mode, 0).unwrap();
         let socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
-        for how in [How::Read, How::Create, How::Append] {
+        for how in [OpenMode::Read, OpenMode::Create, OpenMode::Append] {
             for name in ["link", "dangling", "fifo", "socket", "."] {
                 assert!(open(&at(name), how).is_err(), "{name} {how:?}");
             }
             assert!(open(Path::new("/dev/zero"), how).is_err());
         }
-        assert!(open(&at("second-name"), How::Append).is_err());
-        assert!(open(&at("second-name"), How::Create).is_err());
+        assert!(open(&at("second-name"), OpenMode::Append).is_err());
+        assert!(open(&at("second-name"), OpenMode::Create).is_err());
         assert!(!at("nothing").exists());
         assert_eq!(fs::read(at("victim")).unwrap(), b"secret");
         drop(socket);

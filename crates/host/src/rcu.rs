@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use crate::error::Result;
-use crate::globals::{Globals, Held, Owner, Release, Wish};
+use crate::globals::{Globals, Held, Owner, Release, RequiredValue};
 
 const EXPEDITED: &str = "/sys/kernel/rcu_expedited";
 
@@ -32,7 +32,11 @@ impl Expedited {
                 lacks_room: false,
             });
         }
-        match globals.hold(owner, Path::new(EXPEDITED), Wish::Exactly("1".into())) {
+        match globals.hold(
+            owner,
+            Path::new(EXPEDITED),
+            RequiredValue::Exactly("1".into()),
+        ) {
             Err(e) if e.errno() == Some(libc::ENOSPC) => Ok(Expedited {
                 held: None,
                 lacks_room: true,

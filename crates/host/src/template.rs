@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::thread;
 
 use crate::error::{Error, Result};
-use crate::globals::{Globals, Owner, Wish};
+use crate::globals::{Globals, Owner, RequiredValue};
 use crate::netlink::Socket;
 use crate::netns::NetNs;
 use crate::sysctl;
@@ -139,7 +139,7 @@ impl NodeTemplate {
         let path = sysctl::path_of(INHERIT);
         // A refused or missing switch is not an error, because there is the slower way. A journal that cannot be
         // written is one: then nothing of the host may be changed.
-        let held = match globals.hold(owner, &path, Wish::Exactly("3".into())) {
+        let held = match globals.hold(owner, &path, RequiredValue::Exactly("3".into())) {
             Ok(h) => Some(h),
             Err(Error::Conflict(_)) => None,
             Err(e)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use constel_host::Error;
-use constel_host::globals::{Globals, Owner, Release, Wish};
+use constel_host::globals::{Globals, Owner, Release, RequiredValue};
 use constel_host::ident::ProcessIdent;
 
 struct Host {
@@ -29,18 +29,24 @@ fn value(path: &Path) -> String {
     fs::read_to_string(path).unwrap().trim().to_owned()
 }
 
-fn exactly(v: &str) -> Wish {
-    Wish::Exactly(v.into())
+fn exactly(v: &str) -> RequiredValue {
+    RequiredValue::Exactly(v.into())
 }
 
 #[test]
 fn the_last_of_two_owners_restores() {
     let h = host("128\n");
     let (a, b) = (Owner::current("a").unwrap(), Owner::current("b").unwrap());
-    h.globals.set(&a, &h.setting, Wish::AtLeast(1000)).unwrap();
-    h.globals.set(&b, &h.setting, Wish::AtLeast(4000)).unwrap();
+    h.globals
+        .set(&a, &h.setting, RequiredValue::AtLeast(1000))
+        .unwrap();
+    h.globals
+        .set(&b, &h.setting, RequiredValue::AtLeast(4000))
+        .unwrap();
     assert_eq!(value(&h.setting), "4000");
-    h.globals.set(&a, &h.setting, Wish::AtLeast(2000)).unwrap();
+    h.globals
+        .set(&a, &h.setting, RequiredValue::AtLeast(2000))
+        .unwrap();
     assert_eq!(value(&h.setting), "4000", "the largest wish wins");
     assert_eq!(
         h.globals.release_all("b").unwrap(),
@@ -115,7 +121,9 @@ fn cleaning_up_after_a_dead_lab_leaves_a_new_one_of_its_name_alone() {
 fn a_setting_that_is_right_already_is_not_ours() {
     let h = host("9000");
     let a = Owner::current("a").unwrap();
-    h.globals.set(&a, &h.setting, Wish::AtLeast(10)).unwrap();
+    h.globals
+        .set(&a, &h.setting, RequiredValue::AtLeast(10))
+        .unwrap();
     fs::write(&h.setting, "9001").unwrap();
     assert_eq!(h.globals.release_all("a").unwrap(), []);
     assert_eq!(value(&h.setting), "9001");

@@ -9,9 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use constel_host::cgroup::LabCgroup;
-use constel_host::claim::{LabName, LabState, RuntimeDir, Thing, link_alias};
+use constel_host::claim::{HostObject, LabName, LabState, RuntimeDir, link_alias};
 use constel_host::clean::{Removed, clean_all, clean_lab, kill_owner};
-use constel_host::globals::Wish;
+use constel_host::globals::RequiredValue;
 use constel_host::inventory::{HostInventory, diff};
 use constel_host::netlink::{Batch, LinkChange, Socket, VethEnd};
 use constel_host::process::{Spawn, marked};
@@ -144,7 +144,7 @@ fn claims_come_and_go_at_once() {
                     let claim = rt.claim(&name(&format!("t{t}")), "x").unwrap();
                     let globals = rt.globals();
                     globals
-                        .set(&claim.owner(), setting, Wish::AtLeast(10 + t))
+                        .set(&claim.owner(), setting, RequiredValue::AtLeast(10 + t))
                         .unwrap();
                     assert!(rt.list().unwrap().iter().any(|l| l.lab == *claim.lab()));
                     globals.release_all(claim.lab().as_str()).unwrap();
@@ -262,14 +262,14 @@ fn be_a_lab(run: &Path, lab: &LabName) {
     let owner = claim.owner();
     let setting = run.join("setting");
     rt.globals()
-        .set(&owner, &setting, Wish::AtLeast(4096))
+        .set(&owner, &setting, RequiredValue::AtLeast(4096))
         .unwrap();
     let group = LabCgroup::create(lab).unwrap();
     LabCgroup::create_cpu(lab).unwrap();
     let nodes = NetNs::create_many(3, None).unwrap();
     let file = run.join("some-file");
     claim
-        .about_to_make(Thing::File { path: file.clone() })
+        .about_to_make(HostObject::File { path: file.clone() })
         .unwrap();
     fs::write(file, "x").unwrap();
 
@@ -278,7 +278,7 @@ fn be_a_lab(run: &Path, lab: &LabName) {
     let mut batch = Batch::new();
     for (i, link) in ["mine", "theirs"].into_iter().enumerate() {
         claim
-            .about_to_make(Thing::HostLink { name: link.into() })
+            .about_to_make(HostObject::HostLink { name: link.into() })
             .unwrap();
         let first = VethEnd {
             name: link,

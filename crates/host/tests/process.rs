@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use constel_host::enclosure::{Enclosure, View};
 use constel_host::process::{
-    Entry, Exit, Spawn, Stdio, Supervisor, Terminal, Whose, Within, kill_marked, marked, run_inside,
+    Entry, ExecContext, Exit, ProcessSelection, Spawn, Stdio, Supervisor, Terminal, kill_marked,
+    marked, run_inside,
 };
 use constel_host::{Error, NetNs};
 
@@ -216,9 +217,19 @@ fn marked_processes_are_found_and_killed_and_no_others() {
         std::thread::yield_now();
     }
     // We answer for them, and live: cleaning up does not touch them.
-    let cleaned = kill_marked("ptest-marks", Whose::DeadOwners, Duration::from_secs(10)).unwrap();
+    let cleaned = kill_marked(
+        "ptest-marks",
+        ProcessSelection::DeadOwners,
+        Duration::from_secs(10),
+    )
+    .unwrap();
     assert_eq!(cleaned, []);
-    let killed = kill_marked("ptest-marks", Whose::Mine, Duration::from_secs(10)).unwrap();
+    let killed = kill_marked(
+        "ptest-marks",
+        ProcessSelection::Mine,
+        Duration::from_secs(10),
+    )
+    .unwrap();
     assert_eq!(killed.len(), 3, "{killed:?}");
     assert!(
         killed
@@ -273,7 +284,7 @@ fn entry() -> Option<Entry> {
         node: "n7".into(),
         owner: constel_host::ident::ProcessIdent::current().unwrap(),
         netns: NetNs::open(paths[0]).unwrap(),
-        within: Within::View(View::open(paths[1], paths[2]).unwrap()),
+        within: ExecContext::View(View::open(paths[1], paths[2]).unwrap()),
         cgroups: Vec::new(),
         env: vec![("EXTRA".into(), "e".into())],
     })

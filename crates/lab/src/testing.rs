@@ -10,12 +10,12 @@ use constel_api::{Event, Next, Subscription};
 use constel_cluster::crossing::{Crossing, Endpoint, LabTime, Machine, Wire};
 use constel_plan::{Blueprint, Lab};
 
-use crate::answers::by_hand::ByHand;
-use crate::answers::orders::SetTogether;
+use crate::answers::by_hand::ManualChange;
+use crate::answers::orders::ScheduledChange;
 use crate::clock::mono_ns;
 use crate::error::EngineError;
 use crate::life::losses::Change;
-use crate::life::together::{Gate, Standing, Together};
+use crate::life::together::{ClusterPart, Gate, PartReady};
 use crate::progress::Progress;
 
 /// Progress without an observer.
@@ -68,7 +68,7 @@ pub(crate) fn told(events: &mut Subscription) -> Vec<Event> {
 }
 
 /// Returns the part of machine `own`, which has every second node; the others are on `other`.
-pub(crate) fn on_two_machines(blueprint: &Blueprint) -> Together {
+pub(crate) fn on_two_machines(blueprint: &Blueprint) -> ClusterPart {
     let socket = || UdpSocket::bind("127.0.0.1:0").unwrap();
     let (ours, theirs) = (socket(), socket());
     let machine = |name: &str, socket: &UdpSocket| Machine {
@@ -76,7 +76,7 @@ pub(crate) fn on_two_machines(blueprint: &Blueprint) -> Together {
         address: Endpoint::Udp(socket.local_addr().unwrap()),
         token: 1,
     };
-    Together {
+    ClusterPart {
         lab: "lab".to_owned(),
         here: 0,
         machines: vec![machine("own", &ours), machine("other", &theirs)],
@@ -98,7 +98,7 @@ pub(crate) fn on_two_machines(blueprint: &Blueprint) -> Together {
 pub(crate) struct OpenGate;
 
 impl Gate for OpenGate {
-    fn standing(&self, _: &Standing, _: &AtomicBool) -> Result<u64, EngineError> {
+    fn standing(&self, _: &PartReady, _: &AtomicBool) -> Result<u64, EngineError> {
         Ok(mono_ns() + 100_000_000)
     }
 
@@ -110,9 +110,9 @@ impl Gate for OpenGate {
 
     fn took(&self, _: usize, _: Option<&str>) {}
 
-    fn order(&self, _: u64, _: &ByHand) {}
+    fn order(&self, _: u64, _: &ManualChange) {}
 
-    fn set_together(&self, _: usize, within: Duration) -> Option<SetTogether> {
+    fn set_together(&self, _: usize, within: Duration) -> Option<ScheduledChange> {
         std::thread::sleep(within);
         None
     }

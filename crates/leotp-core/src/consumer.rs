@@ -201,7 +201,7 @@ impl Consumer {
         ConsumerState {
             flow: self.flow,
             upstream: self.cc.state(),
-            asked_bps: self.last_rate,
+            requested_bps: self.last_rate,
             window_bytes: self.window.bytes(&self.params),
             outstanding_bytes: self.asked_bytes,
             delivered_bytes: self.delivered,

@@ -40,12 +40,12 @@ impl TokenBucket {
     /// Changes the rate to the one that an Interest requests. A Requester that requests the
     /// lowest possible rate may want less, to drain a queue on a link that is no faster: it gets
     /// three quarters.
-    pub fn set_asked_rate(&mut self, now: Nanos, asked_bps: u64) {
-        let lowest = asked_bps <= MIN_RATE_BPS;
+    pub fn set_requested_rate(&mut self, now: Nanos, requested_bps: u64) {
+        let lowest = requested_bps <= MIN_RATE_BPS;
         let rate = if lowest {
             MIN_RATE_BPS * 3 / 4
         } else {
-            asked_bps
+            requested_bps
         };
         self.set_rate(now, rate);
     }

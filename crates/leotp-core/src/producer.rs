@@ -219,7 +219,7 @@ impl Producer {
         if !i.bare {
             // The first half of hopRTT, the Interest's OWD (section III.C).
             leg.owd = Some((now.wrapping_sub(i.timestamp) as i64, i.tag));
-            leg.bucket.set_asked_rate(now, i.rate_bps);
+            leg.bucket.set_requested_rate(now, i.rate_bps);
             (leg.timing.sparse, leg.timing.rate_bps) = (i.sparse, i.rate_bps);
         }
         let mut range = range;

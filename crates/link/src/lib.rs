@@ -68,7 +68,7 @@ pub use mac::{MAC_PREFIX, MAX_PORT, is_group, mac_of, port_of_mac};
 pub use rate::{MAX_BPS, MIN_MEAN_BPS, OPPORTUNITY_BYTES, RateLaw, SLOT_NS};
 pub use report::{Causes, ClassLateness, LateFrames, PlaneReport, StallStats};
 pub use rng::{Rng, loss_generator, loss_threshold};
-pub use table::{Applied, Delivery, EdgeStats, EdgeTable, Frames, Patience, Totals};
+pub use table::{Applied, Delivery, EdgeStats, EdgeTable, Frames, LatenessLimits, Totals};
 pub use tally::Tally;
 pub use types::{Delay, DropCause, Impairment, Loss, Nanos, PortId, QueueLimit};
 pub use update::{ChangeError, CheckedUpdate, EdgeChange, EdgeUpdate, UpdateError};

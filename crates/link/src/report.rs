@@ -24,7 +24,7 @@ pub struct PlaneReport {
     /// Sums over all edges, including past ones. Drops that the scenario requests are included.
     pub totals: Totals,
     /// Frames dropped by the emulator, by cause. All counts are zero in a sound run.
-    pub unintended: Causes,
+    pub emulator_drops: Causes,
     /// Actual minus due time of the frames released so far; `None` for a driver that cannot measure it.
     pub lateness: Option<Quantiles>,
     /// Lateness without the time for which the machine is responsible; absent for drivers that cannot measure it.
@@ -204,14 +204,14 @@ mod tests {
 
     #[test]
     fn a_report_is_read_back_as_it_was_written() {
-        let mut unintended: Causes = [("ring", 2), ("backlog", 5)].into_iter().collect();
-        unintended.set("backlog", 1);
-        unintended.set("capture", 3);
+        let mut emulator_drops: Causes = [("ring", 2), ("backlog", 5)].into_iter().collect();
+        emulator_drops.set("backlog", 1);
+        emulator_drops.set("capture", 3);
         let report = PlaneReport {
             driver: DriverKind::Edt,
             at_ns: 7,
             totals: Totals::default(),
-            unintended,
+            emulator_drops,
             lateness: None,
             own_lateness: None,
             late_frames: None,
@@ -222,10 +222,10 @@ mod tests {
         let text = serde_json::to_string(&report).unwrap();
         assert!(!text.contains("late_frames"));
         assert!(
-            text.contains(r#""unintended":{"ring":2,"backlog":1,"capture":3},"lateness":null"#)
+            text.contains(r#""emulator_drops":{"ring":2,"backlog":1,"capture":3},"lateness":null"#)
         );
         assert!(text.contains(r#""in_fq":9"#) && !text.contains("own_lateness"));
         assert_eq!(serde_json::from_str::<PlaneReport>(&text).unwrap(), report);
-        assert_eq!(report.unintended.total(), 6);
+        assert_eq!(report.emulator_drops.total(), 6);
     }
 }

@@ -1,15 +1,15 @@
 //! A host that is given more than it can serve: what it lets go, and where.
 
 use constel_link::{
-    Delivery, DropCause, EdgeChange, EdgeTable, EdgeUpdate, Frames, Impairment, Nanos, Patience,
-    PortId, mac_of,
+    Delivery, DropCause, EdgeChange, EdgeTable, EdgeUpdate, Frames, Impairment, LatenessLimits,
+    Nanos, PortId, mac_of,
 };
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
-const PATIENCE: Patience = Patience {
+const PATIENCE: LatenessLimits = LatenessLimits {
     new_ns: 10 * MS,
-    under_way_ns: 50 * MS,
+    in_flight_ns: 50 * MS,
     lasting_ns: 50 * MS,
 };
 /// The time that the host takes to send a frame.
@@ -67,7 +67,7 @@ struct Row {
 }
 
 impl Row {
-    fn new(hops: u32, flows: &[Flow], delay_ns: u64, patience: Option<Patience>) -> Row {
+    fn new(hops: u32, flows: &[Flow], delay_ns: u64, patience: Option<LatenessLimits>) -> Row {
         let ports = 2 * hops + 2 * flows.len() as u32;
         let mut table = EdgeTable::new(ports, 1);
         table.set_patience(patience);
@@ -102,7 +102,7 @@ impl Row {
     }
 }
 
-fn run(hops: u32, flows: &[Flow], patience: Option<Patience>) -> Outcome {
+fn run(hops: u32, flows: &[Flow], patience: Option<LatenessLimits>) -> Outcome {
     let mut row = Row::new(hops, flows, MS, patience);
     let mut next: Vec<Nanos> = flows.iter().map(|_| 0).collect();
     let mut delivered = vec![0u64; flows.len()];

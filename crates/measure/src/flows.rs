@@ -131,7 +131,7 @@ pub struct Outcome {
 
 /// One interval of a transfer; times are seconds since its client was started.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Piece {
+pub struct TransferInterval {
     /// The beginning.
     pub from_s: f64,
     /// The end, after the beginning.

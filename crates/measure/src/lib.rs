@@ -19,7 +19,7 @@
 //!
 //! let mut seen = Fidelity { frames_released: 1_000_000, lateness_p99_ns: 40_000, ..Fidelity::default() };
 //! assert!(seen.judge(Bounds::default()).trustworthy);
-//! seen.unintended_drops.push(("pool".into(), 3));
+//! seen.emulator_drops.push(("pool".into(), 3));
 //! let verdict = seen.judge(Bounds::default());
 //! assert!(!verdict.trustworthy);
 //! assert_eq!(verdict.reasons.len(), 1);

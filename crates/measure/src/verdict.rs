@@ -78,7 +78,7 @@ pub struct Fidelity {
     /// Frames released before their time. This is always a defect of Constel.
     pub frames_early: u64,
     /// Frames lost to the emulator itself, by cause (`ring`, `pool`, ...).
-    pub unintended_drops: Vec<(String, u64)>,
+    pub emulator_drops: Vec<(String, u64)>,
     /// Steps whose plan was applied later than the bound allows.
     pub steps_late: u64,
     /// The number of steps.
@@ -256,7 +256,7 @@ impl Fidelity {
             );
             doubts.push((Doubt::Late, late));
         }
-        for (cause, count) in self.unintended_drops.iter().filter(|(_, count)| *count > 0) {
+        for (cause, count) in self.emulator_drops.iter().filter(|(_, count)| *count > 0) {
             let lost = format!("the emulator itself lost {count} frames (cause: {cause})");
             doubts.push((Doubt::Lost, lost));
         }
@@ -308,7 +308,7 @@ mod tests {
         let bad = Fidelity {
             lateness_p99_ns: 2_000_000,
             frames_early: 1,
-            unintended_drops: vec![("ring".into(), 3), ("pool".into(), 0)],
+            emulator_drops: vec![("ring".into(), 3), ("pool".into(), 0)],
             steps_late: 1,
             steps: 9,
             machine: Machine {

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use constel_api::answers::{
-    BoxShown, Capturing, CommandSent, DelaysSet, Entrance, LabRow, LabState, LinkSet, LinkShown,
-    MemberSet, NetworkShown, Paths, Routes, RulesChanged, Shown, UserFileSet, WireShown,
+    BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LabState, LinkSet, LinkShown, MemberSet,
+    NetworkShown, NodeAccess, Paths, Routes, RulesChanged, Shown, UserFileSet, WireShown,
 };
 use constel_api::{
-    ApiError, CaptureOrder, CaptureSource, ErrorCode, Happening, LabReader, LabWriter, RuleChange,
+    ApiError, CaptureOrder, CaptureSource, ErrorCode, EventData, LabReader, LabWriter, RuleChange,
     SetLink, Subscription,
 };
 use constel_drivers::Links;
@@ -67,7 +67,7 @@ impl View {
     }
 
     /// Adds an event to the log.
-    pub(crate) fn emit(&self, what: Happening) {
+    pub(crate) fn emit(&self, what: EventData) {
         self.log.emit(self.t_ns().map(|t| t as i64), what);
     }
 
@@ -207,7 +207,7 @@ impl LabWriter for View {
         Err(not_a_lab())
     }
 
-    fn enter(&self, node: &str) -> Result<Entrance, ApiError> {
+    fn enter(&self, node: &str) -> Result<NodeAccess, ApiError> {
         let machines = self.running()?.machines;
         machines.ok_or_else(not_a_lab)?.enter(node)
     }
@@ -230,7 +230,7 @@ impl LabWriter for View {
             RuleChange::Replace { .. } => ("replace", None),
         };
         let changed = running.live.change(change)?;
-        self.emit(Happening::RulesChanged {
+        self.emit(EventData::RulesChanged {
             change: word.to_owned(),
             rule,
             rules: changed.rules.len(),
@@ -240,7 +240,7 @@ impl LabWriter for View {
 
     fn confirm(&self) -> Result<(), ApiError> {
         if self.now().confirm_until.take().is_some() {
-            self.emit(Happening::Confirmed);
+            self.emit(EventData::Confirmed);
         }
         Ok(())
     }

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use constel_api::answers::Capturing;
 use constel_api::{ApiError, CaptureOrder, CaptureSource, ErrorCode};
 use constel_drivers::relay::RelayHandle;
-use constel_drivers::{DriverError, Links, Sight, Tapped, Wanted};
+use constel_drivers::{DriverError, Links, TapFilter, TapPoint, Tapped};
 use constel_exchange::pcapng::Direction as Way;
-use constel_lab::{Capture, Filter, Said};
+use constel_lab::{Capture, Filter, FrameText};
 use constel_link::rules::Direction;
 
 use crate::ports::{ROUTER, Slot, UNMATCHED};
@@ -34,9 +34,9 @@ struct OfRule {
 const STAGES: [&str; 3] = ["in", "out", "dropped"];
 
 /// Selects every event on the edges of a slot.
-fn of_slot(slot: Slot) -> Wanted {
+fn of_slot(slot: Slot) -> TapFilter {
     let from = Direction::BOTH.map(|direction| slot.edge(direction).0);
-    Wanted {
+    TapFilter {
         enters: from.into(),
         leaves_from: from.into(),
         leaves_to: Vec::new(),
@@ -51,9 +51,9 @@ fn index(direction: Direction) -> u32 {
 fn at_rule(seen: &Tapped) -> Option<(u32, Option<Way>)> {
     let (_, direction) = Slot::of(seen.from)?;
     let (stage, way) = match seen.sight {
-        Sight::Enters => (0, Some(Way::In)),
-        Sight::Leaves(_) => (1, Some(Way::Out)),
-        Sight::Dropped(_) => (2, None),
+        TapPoint::Enters => (0, Some(Way::In)),
+        TapPoint::Leaves(_) => (1, Some(Way::Out)),
+        TapPoint::Dropped(_) => (2, None),
     };
     Some((STAGES.len() as u32 * index(direction) + stage, way))
 }
@@ -64,9 +64,9 @@ fn at_interface(at: u8, seen: &Tapped) -> Option<(u32, Option<Way>)> {
     let (from, to) = seen.passage?;
     let (came, goes) = (from == at, (to == at) != (from == to));
     match seen.sight {
-        Sight::Enters => came.then_some((0, Some(Way::In))),
-        Sight::Leaves(_) => goes.then_some((0, Some(Way::Out))),
-        Sight::Dropped(_) => came.then_some((1, None)),
+        TapPoint::Enters => came.then_some((0, Some(Way::In))),
+        TapPoint::Leaves(_) => goes.then_some((0, Some(Way::Out))),
+        TapPoint::Dropped(_) => came.then_some((1, None)),
     }
 }
 
@@ -149,7 +149,7 @@ impl Captures {
     ) -> Result<(Capturing, Box<dyn CaptureSource>), ApiError> {
         let slots = || Slot::of_rules().chain([UNMATCHED, ROUTER]);
         let ports = || slots().flat_map(|slot| Direction::BOTH.map(|way| slot.edge(way).0));
-        let wanted = Wanted {
+        let wanted = TapFilter {
             enters: ports().collect(),
             leaves_from: ports().collect(),
             leaves_to: Vec::new(),
@@ -164,7 +164,7 @@ impl Captures {
         &self,
         handle: &RelayHandle,
         order: &CaptureOrder,
-        wanted: Wanted,
+        wanted: TapFilter,
         interfaces: impl Iterator<Item = String>,
         interface_of: impl Fn(&Tapped) -> Option<(u32, Option<Way>)> + Send + 'static,
     ) -> Result<(u64, Begun), ApiError> {
@@ -181,7 +181,7 @@ impl Captures {
         let say = move |seen: &Tapped| {
             let (interface, direction) = interface_of(seen)?;
             let (slot, way) = Slot::of(seen.from)?;
-            Some(Said {
+            Some(FrameText {
                 interface,
                 direction,
                 place: format!("{} {}", of_names(&names, slot), way.as_str()),
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
     use constel_link::DropCause;
 
-    fn seen(slot: Slot, direction: Direction, sight: Sight) -> Tapped {
+    fn seen(slot: Slot, direction: Direction, sight: TapPoint) -> Tapped {
         Tapped {
             at_ns: 2,
             entered_ns: Some(1),
@@ -213,8 +213,8 @@ mod tests {
         let slot = Slot(7);
         let mut interfaces = Vec::new();
         for direction in Direction::BOTH {
-            let out = Sight::Leaves(slot.edge(direction).1);
-            for sight in [Sight::Enters, out, Sight::Dropped(DropCause::Loss)] {
+            let out = TapPoint::Leaves(slot.edge(direction).1);
+            for sight in [TapPoint::Enters, out, TapPoint::Dropped(DropCause::Loss)] {
                 interfaces.push(at_rule(&seen(slot, direction, sight)).unwrap().0);
             }
         }
@@ -227,12 +227,12 @@ mod tests {
             passage: Some(passage),
             ..seen(UNMATCHED, Direction::Forward, sight)
         };
-        let out = Sight::Leaves(UNMATCHED.edge(Direction::Forward).1);
-        let lost = Sight::Dropped(DropCause::Loss);
+        let out = TapPoint::Leaves(UNMATCHED.edge(Direction::Forward).1);
+        let lost = TapPoint::Dropped(DropCause::Loss);
         let places = |passage, sight| {
             [0, 1, 2].map(|at| at_interface(at, &passing(passage, sight)).map(|(place, _)| place))
         };
-        assert_eq!(places((0, 1), Sight::Enters), [Some(0), None, None]);
+        assert_eq!(places((0, 1), TapPoint::Enters), [Some(0), None, None]);
         assert_eq!(places((0, 1), out), [None, Some(0), None]);
         assert_eq!(places((0, 1), lost), [Some(1), None, None]);
         // To all others.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use constel_api::answers::WayShown;
+use constel_api::answers::DirectionCounters;
 use constel_link::rules::Direction;
 use constel_link::{EdgeCounters, EdgeStats, Nanos};
 
@@ -100,9 +100,9 @@ pub(crate) fn way(
     counters: EdgeCounters,
     stats: Option<&EdgeStats>,
     (seen, present_bps): (FirstAndLast, f64),
-) -> WayShown {
+) -> DirectionCounters {
     let active = seen.map_or(0, |(first, _)| now.saturating_sub(first));
-    WayShown {
+    DirectionCounters {
         frames: counters.offered,
         bytes: counters.offered_bytes,
         drops: counters.dropped(),

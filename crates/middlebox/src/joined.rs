@@ -20,7 +20,7 @@ const IPV6_HEADER: usize = 40;
 
 /// The part of the box that decides about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum BoxPart {
     /// The rules: in a known direction, or in either direction, by their matches.
     Rules(Option<Direction>),
     /// The box's router: the frame is for it, or was sent by it.
@@ -41,21 +41,27 @@ impl Joined {
     /// Returns the interface at which a frame leaves that arrived at `at`, and the part that decides about it. A
     /// result equal to `at` means every other interface. `None`: the destination is on the side where the frame
     /// arrived. `rest` is the frame after its Ethernet addresses.
-    pub(crate) fn way(&self, now: Nanos, at: u8, head: &Head, rest: &[u8]) -> Option<(u8, Whose)> {
+    pub(crate) fn way(
+        &self,
+        now: Nanos,
+        at: u8,
+        head: &Head,
+        rest: &[u8],
+    ) -> Option<(u8, BoxPart)> {
         Some(match self {
-            Joined::Pairs => (at ^ 1, Whose::Rules(Some(of_pair(at)))),
+            Joined::Pairs => (at ^ 1, BoxPart::Rules(Some(of_pair(at)))),
             Joined::Hub(stations) => {
                 let mut stations = stations.lock().unwrap_or_else(PoisonError::into_inner);
-                (stations.way(now, at, head)?, Whose::Rules(None))
+                (stations.way(now, at, head)?, BoxPart::Rules(None))
             }
-            Joined::Router(count, _) if at < *count => (at + count, Whose::Routers),
+            Joined::Router(count, _) if at < *count => (at + count, BoxPart::Routers),
             Joined::Router(count, own) => {
                 let out = at - count;
                 let whose = if says_itself(own, head, rest) {
-                    Whose::Routers
+                    BoxPart::Routers
                 } else {
                     // With two interfaces, the forward direction leaves at the second.
-                    Whose::Rules((*count == 2).then(|| of_pair(out ^ 1)))
+                    BoxPart::Rules((*count == 2).then(|| of_pair(out ^ 1)))
                 };
                 (out, whose)
             }
@@ -147,9 +153,9 @@ mod tests {
     #[test]
     fn pairs_have_a_far_end_each() {
         let way = |at| Joined::Pairs.way(0, at, &head(1, 2), &[]).unwrap();
-        assert_eq!(way(0), (1, Whose::Rules(Some(Direction::Forward))));
-        assert_eq!(way(1), (0, Whose::Rules(Some(Direction::Reverse))));
-        assert_eq!(way(4), (5, Whose::Rules(Some(Direction::Forward))));
+        assert_eq!(way(0), (1, BoxPart::Rules(Some(Direction::Forward))));
+        assert_eq!(way(1), (0, BoxPart::Rules(Some(Direction::Reverse))));
+        assert_eq!(way(4), (5, BoxPart::Rules(Some(Direction::Forward))));
     }
 
     #[test]
@@ -192,7 +198,7 @@ mod tests {
         let own: IpAddr = "10.0.0.254".parse().unwrap();
         let router = Joined::Router(2, HashSet::from([own]));
         let way = |at, head: &Head, rest: &[u8]| router.way(0, at, head, rest).unwrap();
-        assert_eq!(way(1, &head(1, 2), &[]), (3, Whose::Routers));
+        assert_eq!(way(1, &head(1, 2), &[]), (3, BoxPart::Routers));
         let packet = |src: [u8; 4]| {
             let mut rest = vec![0x08, 0x00, 0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0, 0];
             rest.extend(src);
@@ -200,13 +206,13 @@ mod tests {
             let head = Head::behind([2; 6], [4; 6], &rest);
             way(3, &head, &rest)
         };
-        assert_eq!(packet([10, 0, 0, 254]), (1, Whose::Routers));
+        assert_eq!(packet([10, 0, 0, 254]), (1, BoxPart::Routers));
         assert_eq!(
             packet([10, 0, 0, 1]),
-            (1, Whose::Rules(Some(Direction::Forward)))
+            (1, BoxPart::Rules(Some(Direction::Forward)))
         );
         let arp = Head::behind([2; 6], [255; 6], &[0x08, 0x06]);
-        assert_eq!(way(2, &arp, &[0x08, 0x06]), (0, Whose::Routers));
+        assert_eq!(way(2, &arp, &[0x08, 0x06]), (0, BoxPart::Routers));
         let solicitation = |from: u8, kind: u8| {
             let mut rest = vec![0x86, 0xdd, 0x60, 0, 0, 0, 0, 24, 58, 255];
             rest.extend([0xfe, from, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
@@ -215,11 +221,15 @@ mod tests {
             let head = Head::behind([2; 6], [4; 6], &rest);
             way(2, &head, &rest).1
         };
-        assert_eq!(solicitation(0x80, 143), Whose::Routers, "of the link only");
-        assert_eq!(solicitation(0xd0, 135), Whose::Routers);
+        assert_eq!(
+            solicitation(0x80, 143),
+            BoxPart::Routers,
+            "of the link only"
+        );
+        assert_eq!(solicitation(0xd0, 135), BoxPart::Routers);
         assert_eq!(
             solicitation(0xd0, 128),
-            Whose::Rules(Some(Direction::Reverse))
+            BoxPart::Rules(Some(Direction::Reverse))
         );
     }
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Instant, SystemTime};
 
-use constel_api::answers::{Capturing, RuleShown, RulesChanged, WayShown};
+use constel_api::answers::{Capturing, DirectionCounters, RuleShown, RulesChanged};
 use constel_api::{ApiError, CaptureOrder, CaptureSource, ErrorCode, RuleChange};
 use constel_drivers::relay::{EdgeTimes, RelayHandle};
 use constel_drivers::{DriverError, Links, mono_ns};
@@ -492,7 +492,7 @@ impl Live {
             RuleShown {
                 name: rule.name.clone(),
                 rule: serde_json::to_value(raw).unwrap_or(Value::Null),
-                ways,
+                directions: ways,
             }
         });
         let mut removed = state.removed;
@@ -516,7 +516,7 @@ impl Live {
 pub(crate) struct Shown {
     pub(crate) seed: u64,
     pub(crate) rules: Vec<RuleShown>,
-    pub(crate) unmatched: BTreeMap<String, WayShown>,
+    pub(crate) unmatched: BTreeMap<String, DirectionCounters>,
     pub(crate) removed: EdgeCounters,
 }
 

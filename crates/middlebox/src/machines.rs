@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use constel_api::answers::Entrance;
+use constel_api::answers::NodeAccess;
 use constel_api::{ApiError, ErrorCode};
-use constel_containers::runtime::netns::{NetnsRuntime, Quarters};
+use constel_containers::runtime::netns::{NetnsRuntime, NodeEnvironment};
 use constel_containers::runtime::{FreshNode, Node, NodeRuntime, Program};
 use constel_host::claim::{Claim, LabName, link_alias};
 use constel_host::enclosure::{Enclosure, NODE_FOLDER, Shown};
@@ -20,7 +20,7 @@ use constel_host::globals::Globals;
 use constel_host::netlink::{
     AddressSpec, Batch, FIRST_OWN_IFINDEX, IpPrefix, LinkChange, Mac, Socket, VethEnd,
 };
-use constel_host::process::{self, Child, Whose};
+use constel_host::process::{self, Child, ProcessSelection};
 use constel_host::template::Setting;
 use constel_host::threads::result_of;
 use constel_host::{NetNs, sysctl};
@@ -95,7 +95,7 @@ impl Machines {
         })?;
         let enclosure = Arc::new(Enclosure::new(lab.as_str(), shown)?);
         let results = folders.results;
-        let quarters = Quarters {
+        let quarters = NodeEnvironment {
             enclosure: Arc::clone(&enclosure),
             shown_to: Box::new(move |name| kept(&results, name)),
             container_of: Box::new(|_| Ok(None)),
@@ -167,7 +167,7 @@ impl Machines {
     ///
     /// # Errors
     /// [`ErrorCode::NodeNotFound`], [`ErrorCode::Failed`].
-    pub(crate) fn enter(&self, name: &str) -> Result<Entrance, ApiError> {
+    pub(crate) fn enter(&self, name: &str) -> Result<NodeAccess, ApiError> {
         let Some(place) = self.names.iter().position(|known| known == name) else {
             let error = format!("no machine is called '{name}'");
             let nearest = constel_scenario::nearest(name, self.names.iter().map(String::as_str));
@@ -179,7 +179,7 @@ impl Machines {
         };
         let door = self.nodes[place].door(name);
         let door = door.map_err(|error| ApiError::new(ErrorCode::Failed, error.to_string()))?;
-        Ok(Entrance::Netns {
+        Ok(NodeAccess::Netns {
             node: name.to_owned(),
             netns: door.netns,
             mounts: door.mounts,
@@ -194,7 +194,7 @@ impl Machines {
     /// The first failure, after every step was tried.
     pub(crate) fn end(&self) -> constel_host::Result<()> {
         let killed = self.enclosure.kill(KILLED_WITHIN);
-        let marked = process::kill_marked(self.lab.as_str(), Whose::Mine, KILLED_WITHIN);
+        let marked = process::kill_marked(self.lab.as_str(), ProcessSelection::Mine, KILLED_WITHIN);
         for node in &self.nodes {
             match node.end_connections() {
                 // Then they end by themselves, within minutes.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use constel_api::Happening;
+use constel_api::EventData;
 use constel_api::summary::{FlowRow, FlowStatus};
 use constel_host::process::Supervisor;
 use constel_lab::Ended;
@@ -70,7 +70,7 @@ impl Programs {
     pub(crate) fn look(
         &mut self,
         now_ns: u64,
-        emit: &dyn Fn(Happening),
+        emit: &dyn Fn(EventData),
     ) -> constel_host::Result<()> {
         while let Some(&next) = self.waiting.front()
             && ns(self.commands[next].at) <= now_ns
@@ -88,7 +88,7 @@ impl Programs {
                 None => {
                     let flow = self.commands[gone.key].name.to_string();
                     let exit = gone.exit.shell_code();
-                    emit(Happening::FlowEnded { flow, exit });
+                    emit(EventData::FlowEnded { flow, exit });
                     let (exit, t_ns) = (gone.exit, now_ns);
                     Ended::ByItself { exit, t_ns }
                 }
@@ -113,7 +113,7 @@ impl Programs {
         Ok(())
     }
 
-    fn start(&mut self, place: usize, now_ns: u64, emit: &dyn Fn(Happening)) {
+    fn start(&mut self, place: usize, now_ns: u64, emit: &dyn Fn(EventData)) {
         let command = &self.commands[place];
         let (out, err) = &self.files[place];
         match self
@@ -122,7 +122,7 @@ impl Programs {
         {
             Ok(child) => {
                 let flow = command.name.to_string();
-                emit(Happening::FlowStarted { flow });
+                emit(EventData::FlowStarted { flow });
                 self.running.add(place, child);
                 let active = Active {
                     began_ns: now_ns,
@@ -133,7 +133,7 @@ impl Programs {
             Err(error) => {
                 let flow = command.name.to_string();
                 let exit = constel_lab::NOT_STARTED;
-                emit(Happening::FlowEnded { flow, exit });
+                emit(EventData::FlowEnded { flow, exit });
                 self.ended
                     .insert(place, (Ended::NotStarted(error.to_string()), None));
             }

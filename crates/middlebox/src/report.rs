@@ -95,7 +95,7 @@ pub(crate) fn write_manifest(
 }
 
 /// The data of a box that has ended.
-pub(crate) struct Seen {
+pub(crate) struct EndedBox {
     pub(crate) stats: PlaneStats,
     /// The rules at the end.
     pub(crate) shown: BoxShown,
@@ -114,12 +114,12 @@ pub(crate) struct Seen {
 pub(crate) fn write_summary(
     results: &Results,
     options: &Options,
-    seen: Seen,
+    seen: EndedBox,
 ) -> io::Result<Summary> {
     let refused: u64 = seen.shown.interfaces.iter().map(|wire| wire.refused).sum();
     let stats = &seen.stats;
     let mut lost: Vec<(String, u64)> = stats
-        .unintended
+        .emulator_drops
         .iter()
         .map(|(cause, count)| ((*cause).to_owned(), *count))
         .collect();
@@ -131,7 +131,7 @@ pub(crate) fn write_summary(
         own_lateness_p99_ns: stats.own_lateness.p99_ns,
         machine: stats.stalls.into(),
         frames_early: stats.early,
-        unintended_drops: lost,
+        emulator_drops: lost,
         failures: seen.failures,
         ..Fidelity::default()
     };

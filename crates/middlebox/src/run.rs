@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use constel_api::answers::LabState as ApiState;
 use constel_api::summary::FlowRow;
-use constel_api::{Happening, LabReader as _, SOCKET_NAME, Server};
+use constel_api::{EventData, LabReader as _, SOCKET_NAME, Server};
 use constel_drivers::relay::{Captured, External, Relay, RelayConfig, RelayHandle};
 use constel_drivers::{BACKLOG, DriverError, Links, PlaneStats, mono_ns};
 use constel_host::claim::{Claim, LabState, RuntimeDir};
@@ -29,7 +29,7 @@ use crate::machines::Machines;
 use crate::options::{Finished, Options};
 use crate::ports::PORTS;
 use crate::programs::Programs;
-use crate::report::{Seen, write_manifest, write_summary};
+use crate::report::{EndedBox, write_manifest, write_summary};
 use crate::router::Router;
 
 /// How often the box checks for stop, end and confirmation.
@@ -215,7 +215,7 @@ fn session(
     let events = Box::new(results.events().map_err(failed)?);
     log.write_to(events, results.dir().join("events.ndjson"));
     let view = Arc::new(view(options, wires, &log));
-    view.emit(Happening::Starting {
+    view.emit(EventData::Starting {
         lab: options.name.to_string(),
         nodes: 0,
     });
@@ -241,7 +241,7 @@ fn session(
         record.state = LabState::Running;
         record.edges = row.edges as u64;
     })?;
-    view.emit(Happening::Running { bring_up_s });
+    view.emit(EventData::Running { bring_up_s });
     progress.say(&up_line(options, wires));
     let programs = machines
         .map(|machines| Programs::new(Arc::clone(machines), options.commands.clone(), results));
@@ -254,7 +254,7 @@ fn session(
     view.now().state = ApiState::Stopping;
     // A failure, for example of a full /run, must not prevent the end of the box.
     let recorded = claim.update(|record| record.state = LabState::Stopping);
-    view.emit(Happening::Stopping);
+    view.emit(EventData::Stopping);
     let (stats, shown) = let_go(captured, &fabric, &view)?;
     view.now().running = None;
     drop(server);
@@ -265,7 +265,7 @@ fn session(
         log.sink_error()
             .map(|error| format!("events.ndjson is not complete: {error}")),
     );
-    let seen = Seen {
+    let seen = EndedBox {
         stats,
         shown,
         file,
@@ -276,7 +276,7 @@ fn session(
         flows,
     };
     let summary = write_summary(results, options, seen).map_err(failed)?;
-    view.emit(Happening::Finished {
+    view.emit(EventData::Finished {
         trustworthy: summary.verdict.trustworthy,
         failed: summary.software.failed,
     });
@@ -350,12 +350,12 @@ fn live_through(
     let mut lived = Lived::default();
     while !options.stop.load(Ordering::Acquire) && !past(end) {
         if past(view.now().confirm_until) {
-            view.emit(Happening::Unconfirmed);
+            view.emit(EventData::Unconfirmed);
             lived.unconfirmed = true;
             break;
         }
         for handover in fabric.live.glide(mono_ns())? {
-            view.emit(Happening::Handover {
+            view.emit(EventData::Handover {
                 station: handover.end,
                 from: handover.from,
                 to: handover.to,

@@ -126,7 +126,7 @@ impl Skies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use constel_link::rules::{Path, Place};
+    use constel_link::rules::{GroundPoint, Path};
 
     const S: u64 = 1_000_000_000;
 
@@ -135,11 +135,11 @@ mod tests {
         Via {
             sky: "starlink-shell1".into(),
             orbital_slot_deg: None,
-            from: Place {
+            from: GroundPoint {
                 latitude_deg: 51.5,
                 longitude_deg: -0.1,
             },
-            to: Place {
+            to: GroundPoint {
                 latitude_deg: 40.7,
                 longitude_deg: -74.0,
             },

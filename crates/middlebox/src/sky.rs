@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU64;
 
 use constel_analysis::Paths;
-use constel_link::rules::{Direction, Place, Via};
+use constel_link::rules::{Direction, GroundPoint, Via};
 use constel_link::{Delay, Impairment, Loss, Nanos};
 use constel_plan::Lab;
 use constel_scenario::{DiskFiles, parse, resolve};
@@ -21,7 +21,7 @@ const ENDS: [&str; 2] = ["here", "there"];
 
 /// The path in one direction at an instant; times are those of the sky.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Way {
+pub(crate) struct DirectionPath {
     /// The nodes on the path, without its ends.
     pub(crate) satellites: Vec<String>,
     delay: Delay,
@@ -39,11 +39,11 @@ pub(crate) struct Stretch {
     pub(crate) t_ns: u64,
     end_ns: u64,
     /// The path in each direction; `None` without a path.
-    ways: [Option<Way>; 2],
+    ways: [Option<DirectionPath>; 2],
 }
 
 impl Stretch {
-    pub(crate) fn way(&self, direction: Direction) -> Option<&Way> {
+    pub(crate) fn way(&self, direction: Direction) -> Option<&DirectionPath> {
         self.ways[usize::from(direction == Direction::Reverse)].as_ref()
     }
 
@@ -158,7 +158,7 @@ impl Sky {
             self.paths.trace(from, |_, _, found| nodes = found.to_vec());
             ways[slot] = way(&self.lab, &snapshot, &nodes).map(|way| match self.radio {
                 true => way,
-                false => Way {
+                false => DirectionPath {
                     rate_bps: None,
                     ..way
                 },
@@ -173,7 +173,7 @@ impl Sky {
 }
 
 /// Combines the edges between consecutive nodes to one path.
-fn way(lab: &Lab, snapshot: &Snapshot, nodes: &[u32]) -> Option<Way> {
+fn way(lab: &Lab, snapshot: &Snapshot, nodes: &[u32]) -> Option<DirectionPath> {
     let links: HashMap<(u32, u32), usize> = nodes
         .windows(2)
         .enumerate()
@@ -190,7 +190,7 @@ fn way(lab: &Lab, snapshot: &Snapshot, nodes: &[u32]) -> Option<Way> {
             *known = Some(edge.impairment);
         }
     }
-    let mut whole = Way {
+    let mut whole = DirectionPath {
         satellites: Vec::new(),
         delay: Delay {
             t0_ns: snapshot.t_ns,
@@ -223,7 +223,7 @@ fn scenario(via: &Via, start: Utc, raan_deg: f64) -> Value {
     let deg = |angle: f64| format!("{angle} deg");
     // MEO satellites need several antennas at once: both ends must have a satellite in common.
     let antennas = if via.sky == "meo" { 8 } else { 1 };
-    let place = |of: &Place| {
+    let place = |of: &GroundPoint| {
         json!({
             "latitude": deg(of.latitude_deg), "longitude": deg(of.longitude_deg), "antennas": antennas,
         })
@@ -280,11 +280,11 @@ mod tests {
         Via {
             sky: sky.into(),
             orbital_slot_deg: (sky == "geo").then_some(-27.5),
-            from: Place {
+            from: GroundPoint {
                 latitude_deg: 51.5,
                 longitude_deg: -0.1,
             },
-            to: Place {
+            to: GroundPoint {
                 latitude_deg: 40.7,
                 longitude_deg: -74.0,
             },
@@ -361,7 +361,7 @@ mod tests {
         let mut seen = 0;
         for meo in seconds(&over("meo"), 600) {
             // Some moments have no satellite over the ocean that both see.
-            let Some(Way { delay, .. }) = meo.way(Direction::Reverse) else {
+            let Some(DirectionPath { delay, .. }) = meo.way(Direction::Reverse) else {
                 continue;
             };
             let bounds = [8_062e3, 13_500e3].map(|m| 2e9 * m / LIGHT_M_PER_S);
@@ -445,7 +445,7 @@ mod tests {
     #[test]
     fn an_edge_drops_what_comes_without_a_way_and_waits_for_outages() {
         let far = Via {
-            to: Place {
+            to: GroundPoint {
                 latitude_deg: -40.0,
                 longitude_deg: 175.0,
             },

@@ -7,7 +7,7 @@ use constel_drivers::relay::{Steer, Steered};
 use constel_link::rules::{Classifier, Direction, Head, Interface, Rules};
 use constel_link::{Nanos, PortId};
 
-use crate::joined::{Joined, Whose};
+use crate::joined::{BoxPart, Joined};
 use crate::ports::{ROUTER, SLOTS, Slot, UNMATCHED};
 
 /// The arrival times of frames, for each slot and direction.
@@ -126,8 +126,8 @@ impl Steer for ByRules {
         head.input = interface(at);
         head.output = interface(out).filter(|_| out != at);
         let (slot, direction) = match whose {
-            Whose::Routers => (ROUTER, Direction::Forward),
-            Whose::Rules(direction) => self.choose(&head, direction),
+            BoxPart::Routers => (ROUTER, Direction::Forward),
+            BoxPart::Rules(direction) => self.choose(&head, direction),
         };
         self.seen.note(slot, direction, now);
         let port = slot.edge(direction).0;

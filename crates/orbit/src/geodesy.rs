@@ -79,7 +79,7 @@ impl Geodetic {
 
 /// The direction and distance of an object as seen from a [`Site`].
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Look {
+pub struct LookAngles {
     /// Azimuth, rad, clockwise from north, `0 <= azimuth < 2 pi`; 0 straight overhead.
     pub azimuth_rad: f64,
     /// Elevation above the plane normal to the ellipsoid, rad; geometric, without refraction.
@@ -125,7 +125,7 @@ impl Site {
     }
 
     /// Azimuth, elevation and range of a point in ITRF. Seen from itself: all zero.
-    pub fn look(&self, position_itrf_m: DVec3) -> Look {
+    pub fn look(&self, position_itrf_m: DVec3) -> LookAngles {
         let away = position_itrf_m - self.position_itrf_m;
         let (east, north, up) = (away.dot(self.east), away.dot(self.north), away.dot(self.up));
         let azimuth_rad = if east == 0.0 && north == 0.0 {
@@ -144,7 +144,7 @@ impl Site {
                 turned
             }
         };
-        Look {
+        LookAngles {
             azimuth_rad,
             elevation_rad: up.atan2(east.hypot(north)),
             range_m: away.length(),

@@ -71,7 +71,7 @@ pub use circular::CircularOrbit;
 pub use elements::{ElementFile, ElementSet, RecordError, RecordErrors};
 pub use file_kind::FileKind;
 pub use frames::{EarthRotation, ItrfState, TemeState};
-pub use geodesy::{Geodetic, Look, Site};
+pub use geodesy::{Geodetic, LookAngles, Site};
 pub use glam::DVec3;
 pub use propagator::{
     PropagationError, Satellite, SatelliteFailure, Sgp4Orbit, positions_itrf_m,

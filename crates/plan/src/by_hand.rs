@@ -7,14 +7,14 @@ use constel_link::{Effects, EffectsChange, PortId};
 use constel_topology::Snapshot;
 
 /// The effects set by command on single edges and on ports, as the link plane has them. All code that reports the
-/// topology in force uses [`ByHandEffects::over`], never the scenario's snapshot alone.
+/// topology in force uses [`ManualEffects::over`], never the scenario's snapshot alone.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct ByHandEffects {
+pub struct ManualEffects {
     edges: BTreeMap<(PortId, PortId), Effects>,
     ports: BTreeMap<PortId, Effects>,
 }
 
-impl ByHandEffects {
+impl ManualEffects {
     /// Records a change that the link plane has made. Changes of profiles are skipped: profiles come from the
     /// scenario.
     pub fn record(&mut self, change: EffectsChange) {
@@ -51,7 +51,7 @@ impl ByHandEffects {
             .map_or_else(|| Arc::clone(snapshot), Arc::new)
     }
 
-    /// Returns a step's topology as [`ByHandEffects::over`] does; `None` if there are no effects.
+    /// Returns a step's topology as [`ManualEffects::over`] does; `None` if there are no effects.
     #[must_use]
     pub fn applied(&self, profiles: &[Effects], snapshot: &Snapshot) -> Option<Snapshot> {
         if self.edges.is_empty() && self.ports.is_empty() {
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn what_is_down_is_gone_and_delays_are_those_set() {
-        let (mut by_hand, plan) = (ByHandEffects::default(), snapshot());
+        let (mut by_hand, plan) = (ManualEffects::default(), snapshot());
         assert!(Arc::ptr_eq(&by_hand.over(&[], &plan), &plan));
         by_hand.record(edge(0, 1, Effects::failed(true)));
         by_hand.record(EffectsChange::Port {

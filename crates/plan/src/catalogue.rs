@@ -32,7 +32,7 @@ impl fmt::Display for Catalogued {
 
 /// The reason why a text does not name exactly one node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotOne {
+pub enum NodeNameError {
     /// No node has this name.
     #[error("no node is called '{text}'{}", .nearest.as_ref().map_or_else(String::new, |near| {
         format!("; nearest is '{near}'")
@@ -146,7 +146,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// When no node has this name, or several satellites have it.
-    pub fn find(&self, layout: &Layout, text: &str) -> Result<NodeId, NotOne> {
+    pub fn find(&self, layout: &Layout, text: &str) -> Result<NodeId, NodeNameError> {
         if let Some(node) = layout.find(text) {
             return Ok(node.id);
         }
@@ -161,10 +161,10 @@ impl Catalogue {
                 .all()
                 .filter_map(|(_, entry)| entry.catalogue_name.as_deref());
             let nearest = nearest(&text, names.chain(called)).map(str::to_owned);
-            return Err(NotOne::None { text, nearest });
+            return Err(NodeNameError::None { text, nearest });
         }
         let candidates = self.in_words(&found);
-        Err(NotOne::Several { text, candidates })
+        Err(NodeNameError::Several { text, candidates })
     }
 
     /// Returns the catalogue entries of the nodes that are named in `texts`, each once, by node number. A text is a

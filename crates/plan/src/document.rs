@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use constel_scenario::model::NodeSoftware;
-use constel_topology::{Edge, Effort, Layout, Snapshot, Unreached};
+use constel_topology::{Edge, Effort, Layout, Snapshot, StepRefusal};
 use constel_units::{TimeSpan, Utc};
 use serde::Serialize;
 
@@ -94,7 +94,7 @@ pub enum PlanError {
     BeyondTime(TimeSpan),
     /// The computation would take too long.
     #[error(transparent)]
-    Unreached(#[from] Unreached),
+    Unreached(#[from] StepRefusal),
 }
 
 impl Document {

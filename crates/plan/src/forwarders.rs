@@ -3,7 +3,7 @@
 use constel_link::PortId;
 use std::collections::HashMap;
 
-use constel_link::transit::{GoalAddresses, Member, MemberPort, TableSpec};
+use constel_link::transit::{DestinationAddresses, Member, MemberPort, TableSpec};
 use constel_routing::{AddressPlan, PathEnd};
 use constel_scenario::model::Mode;
 use constel_topology::{NodeId, Port};
@@ -12,7 +12,7 @@ use crate::blueprint::Blueprint;
 use crate::disjoint::path_addresses;
 use crate::lab::Lab;
 use crate::planner::destinations;
-use crate::step_plan::Goal;
+use crate::step_plan::RouteDestination;
 
 impl Lab {
     /// Returns whether a node has no stack, so that the link plane forwards for it.
@@ -61,12 +61,12 @@ impl Forwarders {
 
     /// Returns a destination's number.
     #[must_use]
-    pub fn goal(&self, goal: Goal) -> Option<u32> {
+    pub fn goal(&self, goal: RouteDestination) -> Option<u32> {
         match goal {
-            Goal::Node(node) => *self.goal_of.get(node.index())?,
-            Goal::Path(end) => self.paths.get(&end).copied(),
+            RouteDestination::Node(node) => *self.goal_of.get(node.index())?,
+            RouteDestination::Path(end) => self.paths.get(&end).copied(),
             // The table has nodes by their own addresses only.
-            Goal::Port(_) => None,
+            RouteDestination::Port(_) => None,
         }
     }
 }
@@ -100,12 +100,12 @@ impl Blueprint {
             goal_of: numbers(&goals),
             paths: paths.ends().zip(first..).collect(),
         };
-        let addresses = |node: &NodeId| GoalAddresses(self.loopbacks(*node));
+        let addresses = |node: &NodeId| DestinationAddresses(self.loopbacks(*node));
         let of_paths = paths.ends().map(|end| {
             let own = paths.address(end);
             let v4 = self.families.ipv4.then_some(own.v4.into());
             let v6 = self.families.ipv6.then_some(own.v6.into());
-            GoalAddresses(v4.into_iter().chain(v6).collect())
+            DestinationAddresses(v4.into_iter().chain(v6).collect())
         });
         let spec = TableSpec {
             ports: layout.ports().len() as u32,

@@ -7,7 +7,7 @@ use constel_scenario::model::{Container, NodeSoftware};
 use constel_scenario::{Diagnostic, LeftOut, Scenario, Span};
 use constel_topology::{Layout, NodeId, Sky, Stepper};
 
-use crate::catalogue::{Catalogue, NotOne};
+use crate::catalogue::{Catalogue, NodeNameError};
 use crate::elements::{DataAge, SortedShell};
 use crate::next_nodes::NextNodes;
 
@@ -46,7 +46,7 @@ impl Lab {
     ///
     /// # Errors
     /// When no node has this name, or several satellites have it.
-    pub fn find(&self, text: &str) -> Result<NodeId, NotOne> {
+    pub fn find(&self, text: &str) -> Result<NodeId, NodeNameError> {
         self.catalogue.find(&self.layout, text)
     }
 

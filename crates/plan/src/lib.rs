@@ -56,8 +56,8 @@ pub use applier::{Applier, EdgesApplied, RoutesApplied};
 pub use blueprint::{
     Blueprint, BlueprintError, LOOPBACK_IFINDEX, Neighbour, NodeSetup, PortSetup, node_ifindex,
 };
-pub use by_hand::ByHandEffects;
-pub use catalogue::{Catalogue, Catalogued, NotOne};
+pub use by_hand::ManualEffects;
+pub use catalogue::{Catalogue, Catalogued, NodeNameError};
 pub use constel_scenario::LeftOut;
 pub use daemons::{address_plan, daemon_spec, daemon_templates, ospf_areas};
 pub use disjoint::{DisjointPath, DisjointRow, path_addresses};
@@ -67,14 +67,16 @@ pub use failed::FailedEdges;
 pub use forwarders::Forwarders;
 pub use lab::Lab;
 pub use management::{MANAGEMENT_IFINDEX, MANAGEMENT_PORT, Management};
-pub use members::{Away, EdgeEnds, Move};
+pub use members::{AbsentMembers, EdgeEnds, Move};
 pub use networks::{is_square, read_delays};
-pub use next_nodes::{NextNodes, Reach};
-pub use ours::Ours;
+pub use next_nodes::{NextNodes, Reachability};
+pub use ours::LocalNodes;
 pub use planner::{
-    PairSeen, PathSeen, PathsNews, PlannedRoutes, PlannedStep, Planner, destinations,
+    PairStatistics, PathCountChange, PathStatistics, PlannedRoutes, PlannedStep, Planner,
+    destinations,
 };
 pub use step_plan::{
-    Adjacency, Goal, NodeChanges, RouteRow, RoutesPlan, SharedWayRow, StepPlan, WayRow, at_clock,
+    Adjacency, NodeChanges, RouteDestination, RouteRow, RoutesPlan, SharedRouteRow,
+    StacklessRouteRow, StepPlan, at_clock,
 };
 pub use watched::{Resident, Watched};

@@ -11,7 +11,7 @@ pub type EdgeEnds = (PortId, PortId);
 /// The absent members: their ports, and those of their edges that were failed by command before. These stay failed
 /// when the member returns.
 #[derive(Debug, Clone, Default)]
-pub struct Away(BTreeMap<PortId, BTreeSet<EdgeEnds>>);
+pub struct AbsentMembers(BTreeMap<PortId, BTreeSet<EdgeEnds>>);
 
 /// The planned changes for a member that joins or leaves.
 pub struct Move {
@@ -24,7 +24,7 @@ pub struct Move {
     by_hand: BTreeSet<EdgeEnds>,
 }
 
-impl Away {
+impl AbsentMembers {
     /// Returns whether a member is in its network.
     pub fn is_in(&self, port: PortId) -> bool {
         !self.0.contains_key(&port)

@@ -127,14 +127,14 @@ impl NextNodesAt {
 }
 
 /// The reachability between nodes at a time, over the existing links or, if a file fixes the routes, over these.
-pub struct Reach {
+pub struct Reachability {
     graph: Graph,
     scratch: Scratch,
     chosen: Option<(Arc<NextNodes>, NextNodesAt)>,
     t_ns: u64,
 }
 
-impl Reach {
+impl Reachability {
     /// Creates it for a lab with the links of the snapshot.
     #[must_use]
     pub fn new(lab: &Lab, snapshot: &Snapshot) -> Self {

@@ -11,12 +11,12 @@ use crate::step_plan::{Adjacency, RoutesPlan, edges_of, ends_of};
 
 /// The nodes of a lab that run on a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Ours {
+pub struct LocalNodes {
     /// Whether the machine has each node, by node; `None` for all nodes.
     has: Option<Vec<bool>>,
 }
 
-impl Ours {
+impl LocalNodes {
     /// Returns the set of all nodes.
     #[must_use]
     pub fn all() -> Self {
@@ -104,13 +104,13 @@ mod tests {
         let plan = Planner::new(blueprint).first(&FailedEdges::default()).plan;
         let even = |node: NodeId| node.index().is_multiple_of(2);
         let nodes = layout.nodes().iter();
-        let ours = Ours::these(nodes.map(|node| even(node.id)).collect());
+        let ours = LocalNodes::these(nodes.map(|node| even(node.id)).collect());
         let share = plan.share(&layout, even);
         assert!(!share.is_empty() && share.edges.len() < plan.edges.len());
         assert_eq!(ours.edges(&layout, &plan.edges), share.edges);
         assert_eq!(ours.ends(&layout, &plan.learn), share.learn);
         assert_eq!(*ours.routes(&plan.routes), share.routes);
-        let all = Ours::all();
+        let all = LocalNodes::all();
         assert!(all.is_all() && all.has(NodeId(7)) && !ours.is_all() && !ours.has(NodeId(7)));
         assert_eq!(all.edges(&layout, &plan.edges), plan.edges);
         assert!(!ours.has(NodeId(u32::MAX)), "nobody is none of ours");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use constel_scenario::model::{Action, Flow, Midnodes, Over, Placement, SplitTcp};
+use constel_scenario::model::{Action, Flow, Midnodes, Placement, SplitTcp, TransferProtocol};
 use constel_topology::{NodeId, seeded_key};
 
 use crate::lab::Lab;
@@ -45,7 +45,7 @@ impl Lab {
     /// Returns the nodes with a Midnode, sorted. No share of the satellites puts one on an end of a LEOTP transfer.
     pub fn midnodes(&self, midnodes: &Midnodes) -> Vec<NodeId> {
         let ends = self.ends_of(|flow| match &flow.action {
-            Action::Transfer(transfer) => matches!(transfer.over, Over::Leotp(_)),
+            Action::Transfer(transfer) => matches!(transfer.over, TransferProtocol::Leotp(_)),
             _ => false,
         });
         self.placed(&midnodes.place, "leotp", &ends)

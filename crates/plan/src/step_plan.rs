@@ -64,28 +64,28 @@ pub struct RoutesPlan {
     pub paths: Vec<RouteRow>,
     /// Routes of nodes without a stack, for the link plane's table; installed before all others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ways: Vec<WayRow>,
+    pub ways: Vec<StacklessRouteRow>,
     /// Routes of nodes without a stack that have several next hops or lead to ends of disjoint paths; installed
     /// after `ways`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub shared_ways: Vec<SharedWayRow>,
+    pub shared_ways: Vec<SharedRouteRow>,
 }
 
 /// One change of a route of a node without a stack that has several next hops, or leads to an end of a path. There
 /// are few, so that their size does not matter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SharedWayRow {
+pub struct SharedRouteRow {
     /// The node that has the route.
     pub node: NodeId,
     /// The destination.
-    pub goal: Goal,
+    pub goal: RouteDestination,
     /// The next hops; empty to remove the route.
     pub hops: Vec<NextHop>,
 }
 
 /// One change of a route of a node without a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WayRow {
+pub struct StacklessRouteRow {
     /// The node that has the route.
     pub node: NodeId,
     /// The destination.
@@ -100,7 +100,7 @@ pub struct RouteRow {
     /// The node.
     pub node: NodeId,
     /// The destination.
-    pub goal: Goal,
+    pub goal: RouteDestination,
     /// Whether the route is added or replaced; false to remove it.
     pub set: bool,
     /// The next hop: the new one, or that of the removed route.
@@ -120,7 +120,7 @@ impl RouteRow {
 /// The destination of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Goal {
+pub enum RouteDestination {
     /// A node's own addresses.
     Node(NodeId),
     /// The addresses of one end of a disjoint path.

@@ -2,7 +2,7 @@
 
 use constel_plan::{Document, Lab};
 use constel_scenario::{DiskFiles, parse, resolve};
-use constel_topology::{Down, Why, why};
+use constel_topology::{Down, LinkReason, why};
 use constel_units::TimeSpan;
 
 const DIAMOND: &str = "constel: 1
@@ -43,7 +43,7 @@ fn a_cable_fails_and_comes_back_and_says_why() {
     let layout = &lab.layout;
     let id = |name: &str| layout.find(name).unwrap().id;
     let then = lab.stepper().at_step(2);
-    let down = Why::Down(Down::Failed { failure: 0 });
+    let down = LinkReason::Down(Down::Failed { failure: 0 });
     assert_eq!(why(layout, &then, id("a"), id("r1")), down);
     assert_eq!(then.broken.cables, [(0, 0)]);
     // Broken by a failure, not by a turning sky: it does not drain.

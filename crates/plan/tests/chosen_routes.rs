@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use constel_plan::{Blueprint, FailedEdges, Goal, Lab, Planner, StepPlan};
+use constel_plan::{Blueprint, FailedEdges, Lab, Planner, RouteDestination, StepPlan};
 use constel_routing::graph::NextHop;
 use constel_topology::NodeId;
 use given::{Given, lab};
@@ -46,7 +46,7 @@ fn tables(lab: Lab, steps: usize) -> (Vec<Tables>, Vec<u64>, Arc<Blueprint>) {
 
 fn carry_out(now: &mut Tables, plan: &StepPlan) {
     for row in &plan.routes.rows {
-        let Goal::Node(to) = row.goal else {
+        let RouteDestination::Node(to) = row.goal else {
             panic!("{row:?}")
         };
         if row.set {

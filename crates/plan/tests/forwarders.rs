@@ -6,8 +6,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use constel_link::transit::{Flow, Place, Table, Way};
-use constel_plan::{Blueprint, FailedEdges, Goal, Planner, StepPlan, path_addresses};
+use constel_link::transit::{AddressLocation, Flow, NeighbourRoute, Table};
+use constel_plan::{Blueprint, FailedEdges, Planner, RouteDestination, StepPlan, path_addresses};
 use constel_routing::graph::NextHop;
 use constel_topology::NodeId;
 use given::{Given, lab};
@@ -181,20 +181,24 @@ fn stacks_are_given_by_name_by_shell_and_by_what_is_below() {
 fn put(blueprint: &Blueprint, table: &Table, plan: &StepPlan) {
     let (numbers, _) = blueprint.forwarders().unwrap();
     let put = |node, goal, hops: &[NextHop]| {
-        let ways: Vec<Way> = hops.iter().map(way).collect();
+        let ways: Vec<NeighbourRoute> = hops.iter().map(way).collect();
         let member = numbers.member(node).unwrap();
         table.set(member, numbers.goal(goal).unwrap(), &ways);
     };
     for row in &plan.routes.ways {
-        put(row.node, Goal::Node(row.destination), row.hop.as_slice());
+        put(
+            row.node,
+            RouteDestination::Node(row.destination),
+            row.hop.as_slice(),
+        );
     }
     for row in &plan.routes.shared_ways {
         put(row.node, row.goal, &row.hops);
     }
 }
 
-fn way(hop: &NextHop) -> Way {
-    Way {
+fn way(hop: &NextHop) -> NeighbourRoute {
+    NeighbourRoute {
         port: hop.port,
         far_port: hop.far_port,
     }
@@ -261,7 +265,7 @@ fn ways_are_the_routes(routing: &str) -> (usize, usize) {
             };
             for to in layout.stations().map(|node| node.id) {
                 let wanted = hops
-                    .get(&(node, Goal::Node(to)))
+                    .get(&(node, RouteDestination::Node(to)))
                     .cloned()
                     .unwrap_or_default();
                 most = most.max(wanted.len());
@@ -271,7 +275,7 @@ fn ways_are_the_routes(routing: &str) -> (usize, usize) {
             }
             for end in paths.ends() {
                 let wanted = hops
-                    .get(&(node, Goal::Path(end)))
+                    .get(&(node, RouteDestination::Path(end)))
                     .cloned()
                     .unwrap_or_default();
                 of_paths += wanted.len();
@@ -306,6 +310,6 @@ fn own_addresses(blueprint: &Blueprint, table: &Table, numbers: &constel_plan::F
     assert!(all.len() > 4);
     for address in all {
         let place = table.place(member, address, &Flow::default());
-        assert_eq!(place, Place::Own, "{address}");
+        assert_eq!(place, AddressLocation::Own, "{address}");
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use constel_plan::{Blueprint, Document, FailedEdges, Lab, Planner};
 use constel_topology::{
-    Access, Addressing, EdgeClass, Host, Law, Layout, LinkClass, Medium, Moment, Network,
-    NetworkEdge, NodeClass, Span, Transit, Why, why,
+    Access, Addressing, EdgeClass, Host, Law, Layout, LinkClass, LinkReason, Medium, Moment,
+    Network, NetworkEdge, NodeClass, Span, Transit, why,
 };
 use constel_units::TimeSpan;
 
@@ -114,7 +114,7 @@ fn kinds_of_this_file_are_laid_out_addressed_and_printed() {
     assert_eq!(sonar.count(), 8);
     let snapshot = lab.stepper().at_step(0);
     let next = lab.layout.find("buoy-2").unwrap().id;
-    let Why::Up { delay_ns, .. } = why(&lab.layout, &snapshot, buoy, next) else {
+    let LinkReason::Up { delay_ns, .. } = why(&lab.layout, &snapshot, buoy, next) else {
         panic!("{:?}", why(&lab.layout, &snapshot, buoy, next));
     };
     // 0.01 degrees of longitude at 40 degrees north are 854 m.
@@ -148,7 +148,7 @@ fn steps_and_routes_are_planned_over_kinds_of_this_file() {
     assert!(!learnt(first, port("buoy-2")));
     // Over water to the next but one.
     let route = plan.routes.rows.iter().find(|row| {
-        row.node == layout.port(first).node && row.goal == constel_plan::Goal::Node(far)
+        row.node == layout.port(first).node && row.goal == constel_plan::RouteDestination::Node(far)
     });
     assert_eq!(route.map(|row| row.hop.port), Some(first));
     let text = serde_json::to_string(plan).unwrap();

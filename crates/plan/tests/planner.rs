@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use constel_link::{EdgeChange, PortId};
 use constel_plan::{
-    Adjacency, Applier, Blueprint, EdgesApplied, FailedEdges, Goal, Lab, Planner, RouteRow,
-    RoutesApplied, RoutesPlan, StepPlan,
+    Adjacency, Applier, Blueprint, EdgesApplied, FailedEdges, Lab, Planner, RouteDestination,
+    RouteRow, RoutesApplied, RoutesPlan, StepPlan,
 };
 use constel_routing::graph::NextHop;
 use constel_routing::{Graph, GroundTransit, Scratch};
@@ -89,7 +89,9 @@ impl Applier for Held {
 
     fn install_routes(&mut self, routes: &RoutesPlan) -> Result<RoutesApplied, Infallible> {
         for row in &routes.rows {
-            let Goal::Node(to) = row.goal else { continue };
+            let RouteDestination::Node(to) = row.goal else {
+                continue;
+            };
             if row.set {
                 self.routes.insert((row.node, to), row.hops().collect());
             } else {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use constel_link::PortId;
-use constel_plan::{Blueprint, FailedEdges, Goal, Lab, Planner, RouteRow};
+use constel_plan::{Blueprint, FailedEdges, Lab, Planner, RouteDestination, RouteRow};
 use constel_routing::graph::NextHop;
 use constel_scenario::{DiskFiles, parse, resolve};
 use constel_topology::{NodeId, Snapshot};
@@ -34,7 +34,9 @@ type Held = BTreeMap<(NodeId, PortId), Vec<NextHop>>;
 
 fn take(held: &mut Held, rows: &[RouteRow]) {
     for row in rows {
-        let Goal::Port(port) = row.goal else { continue };
+        let RouteDestination::Port(port) = row.goal else {
+            continue;
+        };
         let hops: Vec<NextHop> = row.hops().collect();
         match row.set {
             true => drop(held.insert((row.node, port), hops)),
@@ -64,7 +66,9 @@ fn assert_routed(blueprint: &Blueprint, now: &Snapshot, nodes: &Held, ports: &He
 fn to_nodes(blueprint: &Blueprint, held: &mut Held, rows: &[RouteRow]) {
     let layout = &blueprint.lab.layout;
     for row in rows {
-        let Goal::Node(to) = row.goal else { continue };
+        let RouteDestination::Node(to) = row.goal else {
+            continue;
+        };
         let port = layout.ports_of(to)[0].id;
         match row.set {
             true => drop(held.insert((row.node, port), row.hops().collect())),

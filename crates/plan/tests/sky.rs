@@ -194,7 +194,7 @@ fn rate_and_loss_follow_elevation_and_delay_is_more_than_light() {
             let id = layout.find(station).unwrap().id;
             for edge in snapshot.edges_from(layout.gsl_port(id)) {
                 let satellite = layout.port(edge.to).node;
-                let constel_topology::Why::Up {
+                let constel_topology::LinkReason::Up {
                     range_m,
                     elevation_deg,
                     ..

@@ -48,7 +48,7 @@ fn cables_alone_are_planned_and_routed() {
     let first = planner.first(&FailedEdges::default());
     assert_eq!(first.plan.edges.len(), 4);
     let hop = |from: &str, to: &str| {
-        let goal = constel_plan::Goal::Node(id(to));
+        let goal = constel_plan::RouteDestination::Node(id(to));
         let rows = first.plan.routes.rows.iter();
         let row = rows
             .into_iter()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use constel_topology::NodeId;
 
-use crate::graph::{Arc, Graph, NextHop, UNREACHABLE, Ways};
+use crate::graph::{Arc, Graph, NextHop, ShortestPaths, UNREACHABLE};
 use crate::routes::Routes;
 
 impl Graph {
@@ -13,9 +13,9 @@ impl Graph {
     /// at the destination. If several links lead to the same neighbour, the one with the least delay is used. Costs are hops, so
     /// they decrease with each hop, as [`Routes::each_change`] requires.
     #[must_use]
-    pub fn chosen_ways(&self, destination: NodeId, chosen: &[Option<NodeId>]) -> Ways {
+    pub fn chosen_ways(&self, destination: NodeId, chosen: &[Option<NodeId>]) -> ShortestPaths {
         let nodes = self.node_count();
-        let mut ways = Ways {
+        let mut ways = ShortestPaths {
             cost: vec![UNREACHABLE; nodes],
             next: vec![None; nodes],
             others: BTreeMap::new(),
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn hops(ways: &Ways) -> Vec<Option<u32>> {
+    fn hops(ways: &ShortestPaths) -> Vec<Option<u32>> {
         let port = |hop: &Option<NextHop>| hop.as_ref().map(|hop| hop.port.0);
         ways.next.iter().map(port).collect()
     }

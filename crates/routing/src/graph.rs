@@ -147,7 +147,7 @@ pub(crate) const HOP: u64 = 1 << 44;
 
 /// The shortest paths from every node to one destination, with equally short first hops.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ways {
+pub struct ShortestPaths {
     /// Rises with every hop away from the destination; [`UNREACHABLE`] without a path.
     pub cost: Vec<u64>,
     /// First hop of each node; `None` for the destination and nodes without a path.
@@ -307,7 +307,7 @@ impl Graph {
         metric: Metric,
         most: usize,
         scratch: &mut Scratch,
-    ) -> Ways {
+    ) -> ShortestPaths {
         let hop = match metric {
             Metric::Delay => 0,
             Metric::Hops => HOP,
@@ -333,7 +333,7 @@ impl Graph {
                 }
             }
         }
-        Ways { cost, next, others }
+        ShortestPaths { cost, next, others }
     }
 
     /// Returns the best link of a node that is not the destination, by its number, and the resulting cost. Among equal

@@ -25,7 +25,9 @@ pub mod walk;
 pub use addresses::{AddressError, AddressPlan, AddressRow, Block, Loopback, PortAddresses};
 pub use areas::{AreaError, AreaId, Areas, Grouping};
 pub use blocks::{AddressBlocks, Pair, Prefix4, Prefix6};
-pub use graph::{Graph, GroundTransit, Metric, NextHop, PathHop, Scratch, Tree, UNREACHABLE, Ways};
+pub use graph::{
+    Graph, GroundTransit, Metric, NextHop, PathHop, Scratch, ShortestPaths, Tree, UNREACHABLE,
+};
 pub use path_addresses::{PathAddresses, PathEnd, PathPair};
 pub use path_routes::{PathChange, PathRoutes};
 pub use routes::{Changed, HopChange, RouteChange, Routes, Rule, Spare, Via, ends_first};

@@ -64,7 +64,7 @@ pub struct Area {
 
 /// A network that is cut into areas, as it concerns one of its nodes.
 #[derive(Debug, Clone, Copy)]
-pub struct Divided<'a> {
+pub struct AreaView<'a> {
     /// The areas.
     pub areas: &'a Areas,
     /// Whether the node has cables to nodes of the same network.
@@ -81,7 +81,7 @@ pub struct Divided<'a> {
 pub fn instances(
     layout: &Layout,
     plan: &AddressPlan,
-    divided: Option<Divided<'_>>,
+    divided: Option<AreaView<'_>>,
     node: NodeId,
     satellites: &Served,
 ) -> Vec<Instance> {

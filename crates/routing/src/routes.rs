@@ -2,7 +2,7 @@
 
 use crate::addresses::AddressPlan;
 use crate::follow::{FollowScratch, Followed, Follower, Room};
-use crate::graph::{Graph, Metric, NextHop, Scratch, UNREACHABLE, Ways};
+use crate::graph::{Graph, Metric, NextHop, Scratch, ShortestPaths, UNREACHABLE};
 use crate::hops::Hops;
 use constel_link::PortId;
 use constel_topology::{Layout, NodeId};
@@ -153,12 +153,15 @@ impl Routes {
         let ways = destinations
             .iter()
             .map(|to| graph.ways(*to, rule.metric, most, &mut scratch))
-            .collect::<Vec<Ways>>();
+            .collect::<Vec<ShortestPaths>>();
         Self::of(destinations, ways)
     }
 
     /// Combines the paths of each destination. Destinations are in the order of their numbers.
-    pub(crate) fn of(destinations: Vec<NodeId>, all: impl IntoIterator<Item = Ways>) -> Routes {
+    pub(crate) fn of(
+        destinations: Vec<NodeId>,
+        all: impl IntoIterator<Item = ShortestPaths>,
+    ) -> Routes {
         let mut routes = Routes {
             destinations,
             ..Routes::default()

@@ -4,7 +4,7 @@ use crate::common;
 
 use constel_link::{Delay, Impairment, Loss, QueueLimit};
 use constel_orbit::WalkerKind;
-use constel_routing::ospf::{Divided, Served, instances};
+use constel_routing::ospf::{AreaView, Served, instances};
 use constel_routing::{AddressBlocks, AddressPlan, AreaId, Areas, Grouping};
 use constel_topology::{Edge, ISL, Layout, NodeId, Snapshot};
 use proptest::prelude::*;
@@ -59,8 +59,8 @@ fn grouping() -> impl Strategy<Value = Grouping> {
 }
 
 /// Areas without routes from outside.
-fn closed(areas: &Areas) -> Option<Divided<'_>> {
-    Some(Divided {
+fn closed(areas: &Areas) -> Option<AreaView<'_>> {
+    Some(AreaView {
         areas,
         cables: false,
         open: false,

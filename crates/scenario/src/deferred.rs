@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Action, Centre, FailureTarget, Mode, Name, Scenario, Trouble};
+use crate::model::{Action, Centre, Disruption, FailureTarget, Mode, Name, Scenario};
 use crate::source::Span;
 
 /// A name in `traffic`, `failures`, `transport`, `mounts`, `limits` or `routing.disjoint` that may be a
@@ -100,7 +100,7 @@ impl Scenario {
                 FailureTarget::Link(a, b) => [a, b].into_iter().for_each(&mut *visit),
                 FailureTarget::Network(
                     _,
-                    Trouble::Jamming {
+                    Disruption::Jamming {
                         centre: Centre::Node(node),
                         ..
                     },

@@ -41,16 +41,16 @@ pub use expect::{
     Agreement, Bounds, Delivery, EndedEarly, EventKind, EventNamed, EventSubject, Expectation,
     Expected, Measured, PrintedClock, PrintedTime, Window,
 };
-pub use failures::{Centre, Failure, FailureTarget, FailureTime, Trouble};
+pub use failures::{Centre, Disruption, Failure, FailureTarget, FailureTime};
 pub use ground::{Cable, Host, Obstacle, Station, Terminal, Waypoint};
 pub use information::{
-    Information, NodesNamed, USER_FILE_BYTES, UserFile, Written, is_user_file_name,
+    Information, NodesNamed, SourcePosition, USER_FILE_BYTES, UserFile, is_user_file_name,
 };
 pub use middlebox::{BoxEnds, BoxForm, BoxRouter, BoxScenario, Machine, MachineCommand};
 pub use networks::{Access, Channel, Crosslink, Law, Medium, Network, RangeStep};
 pub use nodes::{
-    Capability, Checksums, Choice, Circle, Container, Health, NamedImage, NodeRule, NodeSoftware,
-    NodesOf, RestartPolicy, Runtime, Seccomp, StatePlace, Volume,
+    Capability, Checksums, Circle, Container, Health, NamedImage, NodeRule, NodeSelection,
+    NodeSoftware, NodesOf, RestartPolicy, Runtime, Seccomp, StatePlace, Volume,
 };
 pub(crate) use nodes::{over, software, thousandths};
 pub use programs::{Limit, Limits, Mount};
@@ -65,7 +65,8 @@ pub use spacecraft::{
 };
 pub use traffic::{Action, Flow, Http, Iperf3, Ping, PingTool, Run, Transport};
 pub use transport::{
-    Gateway, LeotpSettings, LeotpVariant, Midnodes, OnTheWay, Over, Placement, SplitTcp, Transfer,
+    Gateway, LeotpSettings, LeotpVariant, Midnodes, PathFunctions, Placement, SplitTcp, Transfer,
+    TransferProtocol,
 };
 
 fn is_true(value: &bool) -> bool {
@@ -143,7 +144,7 @@ pub struct Scenario {
     /// How late frames may be at the 99th percentile in a run that is to be trusted.
     pub max_lateness: TimeSpan,
     /// The protocol functions of nodes on the path, for the flows that pass them.
-    pub transport: OnTheWay,
+    pub transport: PathFunctions,
     /// Files of the host that programs in nodes see, besides those that all see.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<Mount>,

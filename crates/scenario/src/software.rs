@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::glob::Glob;
 use crate::model::{
-    Choice, Circle, ClockTime, Container, NodeRule, NodeSoftware, NodesOf, Runtime, Scenario,
-    StatePlace, over, software,
+    Circle, ClockTime, Container, NodeRule, NodeSelection, NodeSoftware, NodesOf, Runtime,
+    Scenario, StatePlace, over, software,
 };
 use crate::raw::{RawNode, RawShare};
 
@@ -308,7 +308,7 @@ impl NodesOf {
     }
 }
 
-impl Choice {
+impl NodeSelection {
     fn has(&self, node: &NodeFacts<'_>) -> bool {
         let names = &self.names;
         let named = names.is_empty() || names.iter().any(|p| Glob::new(p).matches(node.name));

@@ -4,7 +4,7 @@ use crate::check::Checker;
 use crate::class::GSL;
 use crate::error::SpecError;
 use crate::spec::{
-    Centre, Constellation, FailureTarget, FailureTime, Operators, Spec, Station, Trouble,
+    Centre, Constellation, Disruption, FailureTarget, FailureTime, Operators, Spec, Station,
 };
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ impl Checker {
                 }
                 FailureTarget::Network {
                     trouble:
-                        Trouble::Jamming {
+                        Disruption::Jamming {
                             centre: Centre::Node(node),
                             ..
                         },
@@ -52,7 +52,7 @@ impl Checker {
             let no_network = matches!(&failure.what, FailureTarget::Network { network, .. } if *network >= spec.networks.len());
             if let FailureTarget::Network {
                 trouble:
-                    Trouble::Jamming { loss_ratio, .. } | Trouble::Disturbance { loss_ratio, .. },
+                    Disruption::Jamming { loss_ratio, .. } | Disruption::Disturbance { loss_ratio, .. },
                 ..
             } = &failure.what
             {

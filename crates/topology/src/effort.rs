@@ -14,7 +14,7 @@ pub struct Effort<'a> {
 
 /// The reason why no more may be spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Cut {
+pub enum CutReason {
     /// The caller cancelled the question.
     #[error("the caller cancelled the request")]
     Unwanted,
@@ -66,15 +66,15 @@ impl Effort<'_> {
     ///
     /// # Errors
     /// When the question is cancelled, or the work is more than what is left.
-    pub fn spend(&mut self, work: u64) -> Result<(), Cut> {
+    pub fn spend(&mut self, work: u64) -> Result<(), CutReason> {
         if work > self.left() {
-            return Err(Cut::Exhausted { limit: self.limit });
+            return Err(CutReason::Exhausted { limit: self.limit });
         }
         self.spent += work;
         if self.spent - self.looked >= LOOK_EVERY {
             self.looked = self.spent;
             if !(self.wanted)() {
-                return Err(Cut::Unwanted);
+                return Err(CutReason::Unwanted);
             }
         }
         Ok(())
@@ -90,7 +90,7 @@ mod tests {
     fn the_limit_holds_and_what_is_called_off_ends_soon() {
         let mut effort = Effort::new(10, &|| true);
         assert_eq!(effort.spend(10), Ok(()));
-        assert_eq!(effort.spend(1), Err(Cut::Exhausted { limit: 10 }));
+        assert_eq!(effort.spend(1), Err(CutReason::Exhausted { limit: 10 }));
         let asked = AtomicU64::new(0);
         let wanted = || asked.fetch_add(1, Ordering::Relaxed) < 3;
         let mut effort = Effort::new(u64::MAX, &wanted);
@@ -98,7 +98,7 @@ mod tests {
         while effort.spend(100) == Ok(()) {
             spent += 100;
         }
-        assert_eq!(effort.spend(LOOK_EVERY), Err(Cut::Unwanted));
+        assert_eq!(effort.spend(LOOK_EVERY), Err(CutReason::Unwanted));
         assert!(spent < 4 * (LOOK_EVERY + 100), "{spent}");
     }
 }

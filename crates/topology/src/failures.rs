@@ -6,7 +6,7 @@
 mod hits;
 mod random;
 
-use crate::effort::{Cut, Effort};
+use crate::effort::{CutReason, Effort};
 use crate::layout::Layout;
 use crate::node::NodeId;
 use crate::spec::FailureTime;
@@ -226,7 +226,11 @@ impl Failures {
     ///
     /// # Errors
     /// When the work exceeds the budget, or the caller cancelled it.
-    pub(crate) fn pass_until(&mut self, t_ns: u64, effort: &mut Effort<'_>) -> Result<(), Cut> {
+    pub(crate) fn pass_until(
+        &mut self,
+        t_ns: u64,
+        effort: &mut Effort<'_>,
+    ) -> Result<(), CutReason> {
         for group in &mut self.groups {
             let Clock::Random(process) = &mut group.clock else {
                 continue;

@@ -50,7 +50,7 @@ impl IslLink {
 
 /// A station's terminal with its port and antennas.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LaidTerminal {
+pub struct TerminalLayout {
     /// Place of its station in the spec.
     pub station: usize,
     /// Its port.
@@ -102,7 +102,7 @@ pub struct Layout {
     /// For each satellite, whether it serves the ground.
     serves_ground: Vec<bool>,
     /// The terminals of all stations.
-    terminals: Vec<LaidTerminal>,
+    terminals: Vec<TerminalLayout>,
     /// First terminal of each station, and one past the last.
     terminal_start: Vec<usize>,
     /// For each antenna, the constellation and shell it is for; `None`: any.
@@ -340,7 +340,7 @@ impl Layout {
 
     /// The terminals of all stations, station by station.
     #[must_use]
-    pub fn terminals(&self) -> &[LaidTerminal] {
+    pub fn terminals(&self) -> &[TerminalLayout] {
         &self.terminals
     }
 
@@ -349,7 +349,7 @@ impl Layout {
     /// # Panics
     /// When there is no such station.
     #[must_use]
-    pub fn terminals_of(&self, station: usize) -> &[LaidTerminal] {
+    pub fn terminals_of(&self, station: usize) -> &[TerminalLayout] {
         &self.terminals[self.terminal_places(station)]
     }
 

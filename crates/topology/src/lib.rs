@@ -47,12 +47,12 @@ pub use class::{
     SATELLITE, SPACECRAFT, STATION, Span, Transit,
 };
 pub use down::Down;
-pub use effort::{Cut, Effort};
+pub use effort::{CutReason, Effort};
 pub use error::SpecError;
 pub use failures::{Broken, key as seeded_key};
 pub use geometry::{geocentric_latitude_deg, slope_ns_per_s};
 pub use ground_link::Signals;
-pub use layout::{CableLink, IslLink, LaidTerminal, Layout, pairs_named};
+pub use layout::{CableLink, IslLink, Layout, TerminalLayout, pairs_named};
 pub use node::{LaserSlot, MAX_CABLES, Node, NodeId, Port, Seat};
 pub use pairing::IslKind;
 pub use policy::{
@@ -62,10 +62,10 @@ pub use policy::{
 pub use sky::{NoPosition, OrbitSky, Sky};
 pub use snapshot::{Delta, Edge, Handover, Snapshot, diff};
 pub use spec::{
-    Cable, Centre, Chosen, Constellation, CrossShell, ElevationStep, Failure, FailureTarget,
-    FailureTime, GroundService, GslPolicy, GslSpec, Host, IslPattern, LaserPairing, Lasers, Law,
-    LinkClass, Moment, Neighbours, Network, NetworkEdge, Obstacle, Operators, PlusGrid, Radio,
-    Rain, Recorded, Recording, Satellite, Spec, Station, Terminal, Trouble, Waypoint, Wrap,
+    Cable, Centre, Chosen, Constellation, CrossShell, Disruption, ElevationStep, Failure,
+    FailureTarget, FailureTime, GroundService, GslPolicy, GslSpec, Host, IslPattern, LaserPairing,
+    Lasers, Law, LinkClass, Moment, Neighbours, Network, NetworkEdge, Obstacle, Operators,
+    PlusGrid, Radio, Rain, Recorded, Recording, Satellite, Spec, Station, Terminal, Waypoint, Wrap,
 };
-pub use stepper::{Stepper, Unreached};
-pub use why::{Why, why};
+pub use stepper::{StepRefusal, Stepper};
+pub use why::{LinkReason, why};

@@ -6,7 +6,7 @@ use crate::error::SpecError;
 use crate::failures::Broken;
 use crate::layout::Layout;
 use crate::snapshot::Snapshot;
-use crate::spec::{Centre, FailureTarget, Moment, Network, NetworkEdge, Spec, Trouble};
+use crate::spec::{Centre, Disruption, FailureTarget, Moment, Network, NetworkEdge, Spec};
 use constel_link::PortId;
 use constel_orbit::DVec3;
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,7 +89,7 @@ pub(crate) fn cut_by(
     with(&[]).then(|| cuts.next()).flatten()
 }
 
-impl Trouble {
+impl Disruption {
     /// Removes or worsens edges by a failure. Members are at `at_m`.
     fn befall(
         &self,
@@ -98,11 +98,11 @@ impl Trouble {
         centre: impl Fn(&Centre) -> Option<DVec3>,
     ) {
         match self {
-            Trouble::Partition(groups) => {
+            Disruption::Partition(groups) => {
                 let group = |member: &usize| groups.iter().position(|group| group.contains(member));
                 edges.retain(|edge| group(&edge.from) == group(&edge.to));
             }
-            Trouble::Jamming {
+            Disruption::Jamming {
                 centre: of,
                 radius_m,
                 loss_ratio,
@@ -112,7 +112,7 @@ impl Trouble {
                 let hit = |edge: &NetworkEdge| at_m[edge.to].distance(centre) <= *radius_m;
                 worsen(edges, hit, *loss_ratio, 0);
             }
-            Trouble::Disturbance {
+            Disruption::Disturbance {
                 from,
                 to,
                 loss_ratio,

@@ -85,7 +85,7 @@ pub struct Snapshot {
     /// A satellite of each station, in the order of the spec's stations; `None`: dark. With several antennas,
     /// the first of `beams`.
     pub serving: Vec<Option<NodeId>>,
-    /// The satellites of each terminal's antennas, at [its places](crate::LaidTerminal::beams), by node number, `None`
+    /// The satellites of each terminal's antennas, at [its places](crate::TerminalLayout::beams), by node number, `None`
     /// last.
     pub beams: Vec<Option<NodeId>>,
     /// The failures at the step's start.

@@ -10,7 +10,7 @@ use crate::node::NodeId;
 use std::collections::BTreeSet;
 use std::num::{NonZeroU32, NonZeroU64};
 
-pub use failures::{Centre, Failure, FailureTarget, FailureTime, Trouble};
+pub use failures::{Centre, Disruption, Failure, FailureTarget, FailureTime};
 pub use lasers::{CrossShell, IslPattern, LaserPairing, Lasers, Neighbours, PlusGrid, Wrap};
 pub use network::{Law, Moment, Network, NetworkEdge};
 pub(crate) use radio::rain_at;

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use located::Located;
 use walk::Near;
-pub use walk::Unreached;
+pub use walk::StepRefusal;
 
 /// Produces one [`Snapshot`] after another.
 ///

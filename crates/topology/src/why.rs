@@ -17,7 +17,7 @@ use constel_orbit::{DVec3, grazing_altitude_m, line_of_sight};
 
 /// Why there is, or is not, a link between two nodes at the start of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Why {
+pub enum LinkReason {
     /// Frames pass.
     Up {
         /// Length of the link, metres.
@@ -127,9 +127,9 @@ pub(crate) fn sin_sq_cutoff(cutoff_deg: f64) -> f64 {
 /// # Panics
 /// When a node number is not of this layout.
 #[must_use]
-pub fn why(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why {
+pub fn why(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> LinkReason {
     if a == b {
-        return Why::Down(Down::SameNode);
+        return LinkReason::Down(Down::SameNode);
     }
     let (x, y) = (layout.node(a), layout.node(b));
     match (x.class.access, y.class.access) {
@@ -148,10 +148,10 @@ pub fn why(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why {
 }
 
 /// Between two nodes that neither a laser nor a ground link joins.
-fn why_cable(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why {
+fn why_cable(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> LinkReason {
     let Some((from, to)) = joined(layout, a, b) else {
         let flies = [a, b].iter().any(|n| layout.node(*n).class.flies);
-        return Why::Down(if flies {
+        return LinkReason::Down(if flies {
             Down::NotNeighbours
         } else {
             Down::BothOnGround
@@ -167,8 +167,8 @@ fn why_cable(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why 
     };
     match (snapshot.edge(from, to), broken()) {
         (Some(edge), _) => linked(edge, snapshot.t_ns, range_m, None, None),
-        (None, Some(failure)) => Why::Down(Down::Failed { failure }),
-        (None, None) => Why::Down(match network::cut_by(layout, snapshot, from, to) {
+        (None, Some(failure)) => LinkReason::Down(Down::Failed { failure }),
+        (None, None) => LinkReason::Down(match network::cut_by(layout, snapshot, from, to) {
             Some(failure) => Down::Failed { failure },
             None => Down::NotNeighbours,
         }),
@@ -186,7 +186,7 @@ fn joined(layout: &Layout, a: NodeId, b: NodeId) -> Option<(PortId, PortId)> {
     })
 }
 
-fn why_isl(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why {
+fn why_isl(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> LinkReason {
     if let Some(link) = layout.isl_between(a, b) {
         if let Some(edge) = snapshot.edge(link.a, link.b) {
             let positions = &snapshot.positions_itrf_m;
@@ -197,23 +197,23 @@ fn why_isl(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why {
             .isl_down
             .binary_search_by_key(&link.number, |d| d.0);
         return match listed {
-            Ok(at) => Why::Down(snapshot.isl_down[at].1),
+            Ok(at) => LinkReason::Down(snapshot.isl_down[at].1),
             // Not of this layout's stepper.
-            Err(_) => Why::Down(Down::NotNeighbours),
+            Err(_) => LinkReason::Down(Down::NotNeighbours),
         };
     }
     let (Some(x), Some(y)) = (layout.node(a).seat, layout.node(b).seat) else {
-        return Why::Down(Down::NotNeighbours);
+        return LinkReason::Down(Down::NotNeighbours);
     };
     if (x.constellation, x.shell) != (y.constellation, y.shell) {
-        return Why::Down(Down::NotNeighbours);
+        return LinkReason::Down(Down::NotNeighbours);
     }
     let constellation = &layout.spec().constellations[usize::from(x.constellation)];
     let IslPattern::PlusGrid(grid) = &constellation.isl else {
-        return Why::Down(Down::NoLasers);
+        return LinkReason::Down(Down::NoLasers);
     };
     let seam = layout.across_seam(x, y) && !grid.neighbours.links_seam();
-    Why::Down(if seam {
+    LinkReason::Down(if seam {
         Down::Seam
     } else {
         Down::NotNeighbours
@@ -226,23 +226,23 @@ fn linked(
     range_m: f64,
     elevation_deg: Option<f64>,
     radio: Option<Signals>,
-) -> Why {
+) -> LinkReason {
     if edge.usable_at(t_ns) {
-        Why::Up {
+        LinkReason::Up {
             range_m,
             delay_ns: edge.impairment.delay.delay_ns,
             elevation_deg,
             radio,
         }
     } else {
-        Why::Acquiring {
+        LinkReason::Acquiring {
             range_m,
             until_ns: edge.impairment.up_from_ns,
         }
     }
 }
 
-fn why_gsl(layout: &Layout, snapshot: &Snapshot, station: NodeId, satellite: NodeId) -> Why {
+fn why_gsl(layout: &Layout, snapshot: &Snapshot, station: NodeId, satellite: NodeId) -> LinkReason {
     let place = station.index() - layout.satellite_count();
     let target = snapshot.positions_itrf_m[satellite.index()];
     let watcher = Watcher::new(layout, place, snapshot.t_ns);
@@ -264,7 +264,7 @@ fn why_gsl(layout: &Layout, snapshot: &Snapshot, station: NodeId, satellite: Nod
     }
     for node in [station, satellite] {
         if let Some(failure) = snapshot.broken.node(node) {
-            return Why::Down(Down::Failed { failure });
+            return LinkReason::Down(Down::Failed { failure });
         }
     }
     let mut reasons = Vec::new();
@@ -279,7 +279,7 @@ fn why_gsl(layout: &Layout, snapshot: &Snapshot, station: NodeId, satellite: Nod
         // That of a terminal for such satellites, if there is one.
         let other = |down: &&Down| !matches!(down, Down::NoTerminal { .. });
         let own = reasons.iter().find(other).or(reasons.first());
-        return Why::Down(own.copied().unwrap_or(Down::NoTerminal { node: satellite }));
+        return LinkReason::Down(own.copied().unwrap_or(Down::NoTerminal { node: satellite }));
     };
     let links = snapshot.edges_from(far);
     if constellation.is_some_and(|k| k.bent_pipe) && !layout.spec().stations[place].feeder {
@@ -288,16 +288,16 @@ fn why_gsl(layout: &Layout, snapshot: &Snapshot, station: NodeId, satellite: Nod
             layout.spec().stations[node].feeder
         };
         if !links.iter().any(feeder) {
-            return Why::Down(Down::NoFeeder);
+            return LinkReason::Down(Down::NoFeeder);
         }
     }
     if let Some(beams) = constellation.and_then(|k| k.beams)
         && links.len() >= beams.get() as usize
     {
-        return Why::Down(Down::BeamsTaken { beams: beams.get() });
+        return LinkReason::Down(Down::BeamsTaken { beams: beams.get() });
     }
     let beams = layout.terminals()[able].beams.clone();
-    Why::Down(match snapshot.beams[beams].first() {
+    LinkReason::Down(match snapshot.beams[beams].first() {
         Some(Some(satellite)) => Down::PolicyChose {
             satellite: *satellite,
         },

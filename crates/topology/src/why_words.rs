@@ -4,14 +4,14 @@ use crate::down::Down;
 use crate::layout::Layout;
 use crate::node::NodeId;
 use crate::radio::Signal;
-use crate::why::Why;
+use crate::why::LinkReason;
 use std::fmt;
 
-impl Why {
+impl LinkReason {
     /// True when frames pass.
     #[must_use]
     pub fn is_up(&self) -> bool {
-        matches!(self, Why::Up { .. })
+        matches!(self, LinkReason::Up { .. })
     }
 
     /// The reason in a sentence, with node names.
@@ -34,14 +34,14 @@ fn write_signal(f: &mut fmt::Formatter<'_>, way: &str, signal: &Signal) -> fmt::
 }
 
 struct Words<'a> {
-    why: &'a Why,
+    why: &'a LinkReason,
     layout: &'a Layout,
 }
 
 impl fmt::Display for Words<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.why {
-            Why::Up {
+            LinkReason::Up {
                 range_m,
                 delay_ns,
                 elevation_deg,
@@ -65,13 +65,13 @@ impl fmt::Display for Words<'_> {
                 }
                 Ok(())
             }
-            Why::Acquiring { range_m, until_ns } => write!(
+            LinkReason::Acquiring { range_m, until_ns } => write!(
                 f,
                 "acquiring until {:.3} s: {:.1} km",
                 *until_ns as f64 / 1e9,
                 km(range_m)
             ),
-            Why::Down(down) => {
+            LinkReason::Down(down) => {
                 f.write_str("down: ")?;
                 self.write_down(f, down)
             }

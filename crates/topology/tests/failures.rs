@@ -4,8 +4,8 @@ use crate::common;
 
 use common::*;
 use constel_topology::{
-    CrossShell, Down, Failure, FailureTarget, FailureTime, IslKind, LaserPairing, Layout, Spec,
-    Stepper, Why, why,
+    CrossShell, Down, Failure, FailureTarget, FailureTime, IslKind, LaserPairing, Layout,
+    LinkReason, Spec, Stepper, why,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,7 +72,10 @@ fn a_failed_satellite_loses_everything_and_says_so() {
             broken
         );
         let reason = why(&layout, &snapshot, id("tokyo"), id("iridium-0-0"));
-        assert_eq!(reason == Why::Down(Down::Failed { failure: 0 }), broken);
+        assert_eq!(
+            reason == LinkReason::Down(Down::Failed { failure: 0 }),
+            broken
+        );
     }
 }
 
@@ -355,7 +358,7 @@ fn slow_lasers_lose_links_near_the_poles_first() {
         match (why(&layout, &snapshot, ends[0], ends[1]), link.kind) {
             // In a plane neighbours stand still in each other's frame.
             (reason, IslKind::IntraPlane) => assert!(reason.is_up(), "{reason:?}"),
-            (Why::Down(Down::SlewLimit { rate_deg_per_s, .. }), _) => {
+            (LinkReason::Down(Down::SlewLimit { rate_deg_per_s, .. }), _) => {
                 assert!(rate_deg_per_s > 0.1);
                 latitudes.0.push(latitude[0].max(latitude[1]));
             }

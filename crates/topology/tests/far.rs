@@ -5,8 +5,8 @@ use crate::common;
 use common::*;
 use constel_orbit::WalkerKind;
 use constel_topology::{
-    Cut, Effort, Failure, FailureTarget, FailureTime, GslPolicy, GslSpec, Layout, NodeId, Spec,
-    Station, Stepper, Terminal, Unreached, Waypoint,
+    CutReason, Effort, Failure, FailureTarget, FailureTime, GslPolicy, GslSpec, Layout, NodeId,
+    Spec, Station, StepRefusal, Stepper, Terminal, Waypoint,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -192,7 +192,7 @@ fn what_cannot_be_found_is_refused_at_once() {
     let step = 366 * DAY / 10_000_000;
     let error = stepper.try_step(step, &mut effort).unwrap_err();
     assert_eq!(effort.left(), effort.limit(), "nothing was spent");
-    let Unreached::TooFar { before_ns, key, .. } = error else {
+    let StepRefusal::TooFar { before_ns, key, .. } = error else {
         panic!("{error}");
     };
     assert_eq!(key, "gsl.policy");
@@ -210,7 +210,7 @@ fn whoever_calls_it_off_is_heard_soon() {
     let wanted = || asked.fetch_add(1, Ordering::Relaxed) < 2;
     let mut effort = Effort::new(u64::MAX, &wanted);
     let error = stepper.try_step(10_000_000, &mut effort).unwrap_err();
-    assert_eq!(error, Unreached::Unwanted);
+    assert_eq!(error, StepRefusal::Unwanted);
     assert_eq!(asked.into_inner(), 3);
     // Random failures that happen all the time are passed through as patiently.
     let shells = vec![iridium()];
@@ -227,12 +227,12 @@ fn whoever_calls_it_off_is_heard_soon() {
     let mut effort = Effort::new(100_000, &|| true);
     let error = stepper.try_step(366 * 86_400, &mut effort).unwrap_err();
     assert!(
-        matches!(error, Unreached::TooManyFailures { .. }),
+        matches!(error, StepRefusal::TooManyFailures { .. }),
         "{error}"
     );
     let mut effort = Effort::new(u64::MAX, &|| false);
     let error = stepper.try_step(366 * 86_400, &mut effort).unwrap_err();
-    assert_eq!(error, Unreached::Unwanted);
+    assert_eq!(error, StepRefusal::Unwanted);
 }
 
 /// A year ahead, all that may rise do; satellites of low inclination are never seen from the pole.
@@ -256,5 +256,5 @@ fn what_may_be_used_in_a_year_takes_no_longer_than_in_a_day() {
     );
     let mut called_off = Effort::new(u64::MAX, &|| false);
     let cut = stepper.may_use((0, 30 * DAY), 4_000_000, &mut called_off);
-    assert_eq!(cut, Err(Cut::Unwanted));
+    assert_eq!(cut, Err(CutReason::Unwanted));
 }

@@ -7,8 +7,8 @@ use constel_link::Loss;
 use constel_orbit::sun::{Shadow, shadow};
 use constel_topology::radio::{Budget, Carrier, Gases, Waveform};
 use constel_topology::{
-    Down, Failure, FailureTarget, FailureTime, GSL, Layout, NodeId, Radio, Rain, Recorded,
-    Recording, Sky, Snapshot, Spec, Station, Stepper, Why, why,
+    Down, Failure, FailureTarget, FailureTime, GSL, Layout, LinkReason, NodeId, Radio, Rain,
+    Recorded, Recording, Sky, Snapshot, Spec, Station, Stepper, why,
 };
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ fn rain_fades_links_and_why_says_so() {
         };
         assert!(up <= 900_000_000 && down <= 900_000_000);
         let told = why(&layout, &snapshot, london, snapshot.serving[0].unwrap());
-        let Why::Up {
+        let LinkReason::Up {
             radio: Some(signals),
             ..
         } = told
@@ -125,13 +125,13 @@ fn a_link_that_does_not_close_is_none() {
     let snapshot = stepper.advance();
     assert_eq!(snapshot.serving[0], None);
     let london = station(&layout, "london");
-    let reasons: Vec<Why> = (0..layout.satellite_count())
+    let reasons: Vec<LinkReason> = (0..layout.satellite_count())
         .map(|s| why(&layout, &snapshot, london, NodeId(s as u32)))
         .collect();
     let up_fails = reasons.iter().find(|w| {
         matches!(
             w,
-            Why::Down(Down::NoMargin {
+            LinkReason::Down(Down::NoMargin {
                 to_ground: false,
                 ..
             })
@@ -244,7 +244,7 @@ fn users_of_bent_pipes_use_what_a_feeder_uses() {
         assert_eq!(snapshot.edges_from(layout.gsl_port(tokyo)), []);
         let told = (0..layout.satellite_count())
             .map(|s| why(&layout, &snapshot, tokyo, NodeId(s as u32)))
-            .find(|w| *w == Why::Down(Down::NoFeeder));
+            .find(|w| *w == LinkReason::Down(Down::NoFeeder));
         assert!(told.is_some());
     }
     assert!(served > 100, "{served}");

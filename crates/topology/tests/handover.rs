@@ -5,7 +5,8 @@ use crate::common;
 use common::*;
 use constel_orbit::{Geodetic, Site, WalkerKind};
 use constel_topology::{
-    Chosen, GslPolicy, Layout, NodeId, Obstacle, Snapshot, Spec, Station, Stepper, Why, diff, why,
+    Chosen, GslPolicy, Layout, LinkReason, NodeId, Obstacle, Snapshot, Spec, Station, Stepper,
+    diff, why,
 };
 use proptest::prelude::*;
 use std::num::NonZeroU32;
@@ -89,7 +90,7 @@ proptest! {
                 for edge in links {
                     let satellite = layout.port(edge.to).node;
                     let station = layout.port(port).node;
-                    prop_assert!(!matches!(why(&layout, &snapshot, station, satellite), Why::Down(_)));
+                    prop_assert!(!matches!(why(&layout, &snapshot, station, satellite), LinkReason::Down(_)));
                 }
             }
             for satellite in 0..layout.satellite_count() {

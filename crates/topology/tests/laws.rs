@@ -69,7 +69,7 @@ proptest! {
                     prop_assert!(grazing_altitude_m(a, b) >= 80e3, "through the atmosphere");
                     prop_assert!(a.distance(b) <= max_range);
                 }
-                prop_assert!(!matches!(why(&layout, &snapshot, p.node, q.node), constel_topology::Why::Down(_)));
+                prop_assert!(!matches!(why(&layout, &snapshot, p.node, q.node), constel_topology::LinkReason::Down(_)));
                 if let Some(old) = before.edge(e.from, e.to) {
                     let end = old.impairment.delay.at(snapshot.t_ns);
                     prop_assert!(end.abs_diff(e.impairment.delay.delay_ns) <= 1);

@@ -4,7 +4,9 @@ use crate::common;
 
 use common::*;
 use constel_orbit::light_time_ns;
-use constel_topology::{Down, GSL, IslKind, IslPattern, Layout, NodeId, Stepper, Why, diff, why};
+use constel_topology::{
+    Down, GSL, IslKind, IslPattern, Layout, LinkReason, NodeId, Stepper, diff, why,
+};
 
 fn distance(s: &constel_topology::Snapshot, a: NodeId, b: NodeId) -> f64 {
     s.positions_itrf_m[a.index()].distance(s.positions_itrf_m[b.index()])
@@ -42,7 +44,7 @@ fn iridium_has_the_published_geometry() {
         layout.find("iridium-0-3").unwrap().id,
         layout.find("iridium-5-3").unwrap().id,
     );
-    assert_eq!(why(&layout, &snapshot, a, b), Why::Down(Down::Seam));
+    assert_eq!(why(&layout, &snapshot, a, b), LinkReason::Down(Down::Seam));
 }
 
 #[test]
@@ -70,7 +72,7 @@ fn polar_cutoff_switches_inter_plane_links_and_only_those() {
                 assert!(!up);
                 assert!(matches!(
                     why(&layout, &snapshot, a, b),
-                    Why::Down(Down::PolarCutoff { .. })
+                    LinkReason::Down(Down::PolarCutoff { .. })
                 ));
                 cut += 1;
             }
@@ -128,7 +130,7 @@ fn no_link_passes_through_the_atmosphere() {
         layout.port(link.b).node,
     );
     assert!(
-        matches!(reason, Why::Down(Down::BeyondRange { .. })),
+        matches!(reason, LinkReason::Down(Down::BeyondRange { .. })),
         "{reason:?}"
     );
     let mut shell = walker(
@@ -150,7 +152,7 @@ fn no_link_passes_through_the_atmosphere() {
         layout.port(link.a).node,
         layout.port(link.b).node,
     );
-    let Why::Down(Down::LineOfSight { altitude_m, .. }) = reason else {
+    let LinkReason::Down(Down::LineOfSight { altitude_m, .. }) = reason else {
         panic!("{reason:?}")
     };
     // Chord of 60 degrees: r cos 30 - a.
@@ -274,11 +276,11 @@ fn handover_takes_its_outage_and_moves_only_its_own_edges() {
             assert_eq!(edge.impairment.up_from_ns, after.t_ns + 2_500_000_000);
             assert!(!edge.usable_at(after.t_ns) && edge.usable_at(after.t_ns + 2_500_000_000));
             let told = why(&layout, &after, h.station, to);
-            assert!(matches!(told, Why::Acquiring { .. }), "{told:?}");
+            assert!(matches!(told, LinkReason::Acquiring { .. }), "{told:?}");
             let old = why(&layout, &after, h.station, h.from.unwrap());
             assert!(matches!(
                 old,
-                Why::Down(Down::PolicyChose { .. } | Down::BelowMask { .. })
+                LinkReason::Down(Down::PolicyChose { .. } | Down::BelowMask { .. })
             ));
         }
         // From scratch, in the middle of outages too.

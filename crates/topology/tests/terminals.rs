@@ -5,8 +5,8 @@ use crate::common;
 use common::*;
 use constel_orbit::WalkerKind;
 use constel_topology::{
-    Down, GSL, GslSpec, Layout, NodeId, Operators, Snapshot, Station, Stepper, Terminal, Why, diff,
-    why,
+    Down, GSL, GslSpec, Layout, LinkReason, NodeId, Operators, Snapshot, Station, Stepper,
+    Terminal, diff, why,
 };
 use proptest::prelude::*;
 use std::num::NonZeroU32;
@@ -84,7 +84,8 @@ fn check(layout: &Layout, snapshot: &Snapshot, place: usize) -> Result<(), TestC
             let k = layout.node(satellite).seat.unwrap().constellation;
             prop_assert!(terminal.serves.has(k), "a terminal uses whom it is not for");
             used.push(satellite);
-            let Why::Up { elevation_deg, .. } = why(layout, snapshot, node, satellite) else {
+            let LinkReason::Up { elevation_deg, .. } = why(layout, snapshot, node, satellite)
+            else {
                 continue;
             };
             let own_deg = spec.constellations[usize::from(k)].min_elevation_deg;
@@ -238,11 +239,11 @@ fn why_speaks_of_the_terminal_that_is_meant() {
     let high = used(1);
     assert!(matches!(
         why(&layout, &snapshot, both, high),
-        Why::Up { .. }
+        LinkReason::Up { .. }
     ));
     assert_eq!(
         why(&layout, &snapshot, only, high),
-        Why::Down(Down::NoTerminal { node: high })
+        LinkReason::Down(Down::NoTerminal { node: high })
     );
     let text = why(&layout, &snapshot, only, high).describe(&layout);
     assert!(
@@ -254,10 +255,10 @@ fn why_speaks_of_the_terminal_that_is_meant() {
     let reasons = others
         .filter(|n| layout.node(*n).seat.unwrap().constellation == 1 && *n != high)
         .map(|n| why(&layout, &snapshot, both, n));
-    let chose = reasons.filter(|r| matches!(r, Why::Down(Down::PolicyChose { .. })));
+    let chose = reasons.filter(|r| matches!(r, LinkReason::Down(Down::PolicyChose { .. })));
     let chose: Vec<_> = chose.collect();
     assert!(!chose.is_empty());
-    let own = Why::Down(Down::PolicyChose { satellite: high });
+    let own = LinkReason::Down(Down::PolicyChose { satellite: high });
     assert!(chose.iter().all(|reason| *reason == own), "{chose:?}");
 }
 

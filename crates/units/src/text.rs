@@ -10,7 +10,7 @@ use thiserror::Error;
 /// The error of a file that is not text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum NotText {
+pub enum TextError {
     /// A byte that is not valid in UTF-8.
     #[error("this byte is not UTF-8 text")]
     Utf8 {
@@ -25,7 +25,7 @@ pub enum NotText {
     },
 }
 
-impl NotText {
+impl TextError {
     /// Returns the offset of the first wrong byte, from 0.
     pub fn offset(self) -> usize {
         match self {
@@ -38,14 +38,14 @@ impl NotText {
 /// `.
 ///
 /// # Errors
-/// [`NotText`] with the place of the first wrong byte.
-pub fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, NotText> {
+/// [`TextError`] with the place of the first wrong byte.
+pub fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, TextError> {
     match bytes {
         [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
         [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
         _ => match std::str::from_utf8(bytes) {
             Ok(text) => Ok(plain(text)),
-            Err(error) => Err(NotText::Utf8 {
+            Err(error) => Err(TextError::Utf8 {
                 offset: error.valid_up_to(),
             }),
         },
@@ -60,11 +60,11 @@ const MOST_INVALID: usize = 20;
 /// name in Latin-1 then spoils only its own record.
 ///
 /// # Errors
-/// [`NotText`] for files that are no text at all: with NUL bytes, with more than one invalid byte in 20, or with
+/// [`TextError`] for files that are no text at all: with NUL bytes, with more than one invalid byte in 20, or with
 /// invalid UTF-16.
-pub fn decode_records(bytes: &[u8]) -> Result<Cow<'_, str>, NotText> {
+pub fn decode_records(bytes: &[u8]) -> Result<Cow<'_, str>, TextError> {
     let error = match decode(bytes) {
-        Err(error @ NotText::Utf8 { .. }) => error,
+        Err(error @ TextError::Utf8 { .. }) => error,
         other => return other,
     };
     let invalid: usize = bytes.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
@@ -96,10 +96,10 @@ pub fn is_missing(cell: &str) -> bool {
         .any(|word| cell.eq_ignore_ascii_case(word))
 }
 
-fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<Cow<'_, str>, NotText> {
+fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<Cow<'_, str>, TextError> {
     let pairs = bytes.chunks_exact(2);
     if !pairs.remainder().is_empty() {
-        return Err(NotText::Utf16 {
+        return Err(TextError::Utf16 {
             offset: 2 + bytes.len() - 1,
         });
     }
@@ -112,7 +112,7 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<Cow<'_, str>, NotText
                 text.push(character);
                 offset += 2 * character.len_utf16();
             }
-            Err(_) => return Err(NotText::Utf16 { offset }),
+            Err(_) => return Err(TextError::Utf16 { offset }),
         }
     }
     Ok(Cow::Owned(plain(&text).into_owned()))
@@ -161,14 +161,14 @@ mod tests {
 
     #[test]
     fn what_is_no_text_is_placed() {
-        assert_eq!(decode(b"ab\xff"), Err(NotText::Utf8 { offset: 2 }));
+        assert_eq!(decode(b"ab\xff"), Err(TextError::Utf8 { offset: 2 }));
         assert_eq!(
             decode(&[0xff, 0xfe, b'a', 0, b'b']),
-            Err(NotText::Utf16 { offset: 4 })
+            Err(TextError::Utf16 { offset: 4 })
         );
         assert_eq!(
             decode(&[0xfe, 0xff, 0, b'a', 0xd8, 0, 0, b'b']),
-            Err(NotText::Utf16 { offset: 4 })
+            Err(TextError::Utf16 { offset: 4 })
         );
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use constel_api::{Event, Happening};
+use constel_api::{Event, EventData};
 use constel_plan::Lab;
 use constel_topology::{Broken, Snapshot, diff};
 use constel_units::TimeSpan;
@@ -76,7 +76,7 @@ impl Ahead {
         known.complete = true;
     }
 
-    fn add(&self, lab: &Lab, t_ns: u64, news: Vec<Happening>, seq: &mut u64) {
+    fn add(&self, lab: &Lab, t_ns: u64, news: Vec<EventData>, seq: &mut u64) {
         let span = TimeSpan::from_ns(i64::try_from(t_ns).unwrap_or(i64::MAX));
         let wall = lab.scenario.start.checked_add(span);
         let wall = wall.map_or_else(String::new, |wall| wall.to_string());
@@ -95,12 +95,12 @@ impl Ahead {
     }
 }
 
-fn handovers(lab: &Lab, before: &Snapshot, after: &Snapshot) -> Vec<Happening> {
+fn handovers(lab: &Lab, before: &Snapshot, after: &Snapshot) -> Vec<EventData> {
     let layout = &lab.layout;
     let name = |node| layout.node(node).name.clone();
     let handovers = diff(layout, before, after).handovers.into_iter();
     handovers
-        .map(|handover| Happening::Handover {
+        .map(|handover| EventData::Handover {
             station: name(handover.station),
             from: handover.from.map(name),
             to: handover.to.map(name),
@@ -111,7 +111,7 @@ fn handovers(lab: &Lab, before: &Snapshot, after: &Snapshot) -> Vec<Happening> {
 }
 
 /// Failures that begin and end with a step, by their causes.
-fn changes(lab: &Lab, before: &Broken, after: &Snapshot) -> Vec<Happening> {
+fn changes(lab: &Lab, before: &Broken, after: &Snapshot) -> Vec<EventData> {
     let layout = &lab.layout;
     let objects = |broken: &Broken| -> Vec<(u16, String)> {
         let nodes = broken.nodes.iter();
@@ -143,13 +143,13 @@ fn changes(lab: &Lab, before: &Broken, after: &Snapshot) -> Vec<Happening> {
         let cause = failure.name.clone();
         let (ended, begun) = (of(&old, &new), of(&new, &old));
         if !ended.is_empty() {
-            news.push(Happening::Repair {
+            news.push(EventData::Repair {
                 cause: cause.clone(),
                 objects: ended,
             });
         }
         if !begun.is_empty() {
-            news.push(Happening::Failure {
+            news.push(EventData::Failure {
                 cause,
                 objects: begun,
             });
@@ -171,7 +171,7 @@ mod tests {
         assert!(timeline.complete);
         let of = |name: &str| -> Vec<i64> {
             let events = timeline.events.iter();
-            let own = events.filter(|event| matches!(&event.what, Happening::Handover { station, .. } if station == name));
+            let own = events.filter(|event| matches!(&event.what, EventData::Handover { station, .. } if station == name));
             own.filter_map(|event| Some(event.t_ns? / 1_000_000_000))
                 .collect()
         };

@@ -5,9 +5,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use constel_api::answers::BriefEffects;
-use constel_api::{Event, Happening};
+use constel_api::{Event, EventData};
 use constel_link::{Effects, EffectsChange, PortId};
-use constel_plan::{Away, ByHandEffects, EdgeEnds, Lab};
+use constel_plan::{AbsentMembers, EdgeEnds, Lab, ManualEffects};
 use constel_topology::{Snapshot, pairs_named};
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,20 +16,20 @@ use serde_json::Value;
 /// the delays that were set for a whole network, so these are not included.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Changes {
-    effects: ByHandEffects,
+    effects: ManualEffects,
     /// The failed edges, each with the lab time of its failure.
     failed_ns: BTreeMap<EdgeEnds, u64>,
-    away: Away,
+    away: AbsentMembers,
 }
 
 /// Whether an event changes links by hand.
 pub(crate) fn is_by_hand(event: &Event) -> bool {
     matches!(
         event.what,
-        Happening::LinkSet { .. }
-            | Happening::MemberLeft { .. }
-            | Happening::MemberJoined { .. }
-            | Happening::DelaysSet { .. }
+        EventData::LinkSet { .. }
+            | EventData::MemberLeft { .. }
+            | EventData::MemberJoined { .. }
+            | EventData::DelaysSet { .. }
     )
 }
 
@@ -85,13 +85,13 @@ impl Changes {
     fn take(&mut self, lab: &Lab, event: &Event) {
         let t_ns = time_ns(event);
         match &event.what {
-            Happening::LinkSet { link, effects, .. } => self.link(lab, link, &read(effects), t_ns),
-            Happening::MemberLeft { network, node } => {
+            EventData::LinkSet { link, effects, .. } => self.link(lab, link, &read(effects), t_ns),
+            EventData::MemberLeft { network, node } => {
                 for port in members(lab, network, node) {
                     self.moved(lab, port, false, t_ns);
                 }
             }
-            Happening::MemberJoined { network, node } => {
+            EventData::MemberJoined { network, node } => {
                 for port in members(lab, network, node) {
                     self.moved(lab, port, true, t_ns);
                 }

@@ -14,7 +14,7 @@ use crate::behind::step_back;
 use crate::bells::Bells;
 use crate::changes::is_by_hand;
 use crate::load;
-use crate::views::{SocketTold, Timeline};
+use crate::views::{SocketMessage, Timeline};
 
 /// Interval at which a lab is polled for its time.
 const TIME_EVERY: Duration = Duration::from_millis(500);
@@ -65,7 +65,7 @@ impl State {
     /// Records a sample of the time, or the end.
     fn looked(&mut self) {
         self.looks += 1;
-        self.news = text(&SocketTold::Now {
+        self.news = text(&SocketMessage::Now {
             lab: self.now.clone(),
             health: self.health.clone(),
             ended: self.ended,
@@ -74,7 +74,7 @@ impl State {
 }
 
 /// A message as it is sent.
-fn text(told: &SocketTold) -> Utf8Bytes {
+fn text(told: &SocketMessage) -> Utf8Bytes {
     serde_json::to_string(told)
         .expect("views are JSON whatever they hold")
         .into()
@@ -177,7 +177,7 @@ impl Feed {
         let links = before.and_then(|(_, before)| load::between(&before, &now));
         if let Some(links) = links {
             let t_ns = now.t_ns;
-            let told = text(&SocketTold::Loads { t_ns, links });
+            let told = text(&SocketMessage::Loads { t_ns, links });
             let mut state = self.lock();
             state.loads = told;
             state.weighed += 1;

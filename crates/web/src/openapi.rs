@@ -15,8 +15,8 @@ use crate::guard::OWN_HEADER;
 use crate::page;
 use crate::questions::{Is, Question};
 use crate::views::{
-    Columns, FlowNow, LinkView, NodeNow, Refused, RunView, SeriesView, ShellTold, SocketTold,
-    Timeline, TrackView, World,
+    Columns, FlowNow, LinkView, NodeState, Refused, RunView, SeriesView, ShellMessage,
+    SocketMessage, Timeline, TrackView, World,
 };
 use crate::{shell, socket};
 
@@ -124,8 +124,8 @@ fn paths(generator: &mut SchemaGenerator) -> Map<String, Value> {
         json!({ "post": session(generator) }),
     );
     paths.insert("/api/do".to_owned(), json!({ "post": change(generator) }));
-    let asks = generator.subschema_for::<socket::Ask>();
-    let told = generator.subschema_for::<SocketTold>();
+    let asks = generator.subschema_for::<socket::SocketRequest>();
+    let told = generator.subschema_for::<SocketMessage>();
     let bytes = "A step: crates/web/src/frame.rs has it byte by byte.";
     let steps = conversation(
         "Steps on request; news of a running lab as they come.",
@@ -133,8 +133,8 @@ fn paths(generator: &mut SchemaGenerator) -> Map<String, Value> {
         json!({ "text": told, "bytes": bytes }),
     );
     paths.insert("/api/socket".to_owned(), json!({ "get": steps }));
-    let asks = generator.subschema_for::<shell::Ask>();
-    let told = generator.subschema_for::<ShellTold>();
+    let asks = generator.subschema_for::<shell::ShellRequest>();
+    let told = generator.subschema_for::<ShellMessage>();
     let mut shell = conversation(
         "A shell in a node (`--shell`).",
         json!({ "text": asks, "bytes": "What is typed." }),
@@ -154,7 +154,7 @@ fn answer(question: Question, generator: &mut SchemaGenerator) -> Schema {
         Question::World => generator.subschema_for::<World>(),
         Question::Link => generator.subschema_for::<LinkView>(),
         Question::Path => generator.subschema_for::<Paths>(),
-        Question::Node => generator.subschema_for::<NodeNow>(),
+        Question::Node => generator.subschema_for::<NodeState>(),
         Question::Track => generator.subschema_for::<TrackView>(),
         Question::Series => generator.subschema_for::<SeriesView>(),
         Question::Events => generator.subschema_for::<Timeline>(),

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use tungstenite::Error;
 
 use crate::socket::{Incoming, Socket};
-use crate::views::ShellTold;
+use crate::views::ShellMessage;
 
 /// Most bytes that were sent and not yet shown.
 pub const WINDOW: u64 = 256 << 10;
@@ -31,8 +31,8 @@ pub struct ShellProgram {
 /// Messages from a page to a shell. Typed keys come as bytes.
 #[derive(Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "kebab-case", deny_unknown_fields)]
-#[schemars(rename = "ShellAsk")]
-pub(crate) enum Ask {
+#[schemars(rename = "ShellRequest")]
+pub(crate) enum ShellRequest {
     /// The terminal has another size now.
     Size {
         /// Characters a row.
@@ -49,7 +49,7 @@ pub(crate) enum Ask {
 
 /// Whether a text is one that a page may say to a shell.
 pub(crate) fn understands(text: &str) -> bool {
-    serde_json::from_str::<Ask>(text).is_ok()
+    serde_json::from_str::<ShellRequest>(text).is_ok()
 }
 
 /// The shell on a terminal.
@@ -74,15 +74,15 @@ pub(crate) fn serve(
                 Ok(Some(status)) => status.code(),
                 _ => None,
             };
-            drop(socket.text(&ShellTold::Ended { code }));
+            drop(socket.text(&ShellMessage::Ended { code }));
         }
         Err(error) => drop(socket.text(&refused(&error))),
     }
     socket.close();
 }
 
-fn refused(error: &impl ToString) -> ShellTold {
-    ShellTold::Refused {
+fn refused(error: &impl ToString) -> ShellMessage {
+    ShellMessage::Refused {
         error: error.to_string(),
     }
 }
@@ -103,8 +103,8 @@ fn converse(
             match said {
                 Incoming::Bytes(bytes) => terminal.file().write_all(&bytes)?,
                 Incoming::Text(text) => match serde_json::from_str(&text) {
-                    Ok(Ask::Size { columns, rows }) => terminal.resize(columns, rows)?,
-                    Ok(Ask::Shown { bytes }) => shown = bytes.min(sent).max(shown),
+                    Ok(ShellRequest::Size { columns, rows }) => terminal.resize(columns, rows)?,
+                    Ok(ShellRequest::Shown { bytes }) => shown = bytes.min(sent).max(shown),
                     Err(error) => socket.text(&refused(&error))?,
                 },
             }

@@ -16,7 +16,7 @@ use tungstenite::Bytes;
 use crate::changes::Changes;
 use crate::frame::{Before, Links, Step};
 use crate::tell::{Teller, Tellings};
-use crate::views::{EdgeView, LinkView, NodeNow, Seen, SeriesView, TrackView};
+use crate::views::{EdgeView, LinkView, NodeState, SeriesView, TrackView, VisibleSatellite};
 
 /// Number of steps that are kept for other clients.
 const KEPT: usize = 32;
@@ -279,7 +279,7 @@ impl Skies {
     }
 
     /// Returns a node at an instant; for a station, with its sky.
-    pub(crate) fn node(&self, name: &str, moment: &Moment) -> Result<NodeNow, Refused> {
+    pub(crate) fn node(&self, name: &str, moment: &Moment) -> Result<NodeState, Refused> {
         let node = self.find(name)?;
         let topology = self.topology(moment)?;
         let snapshot = &topology.scenario;
@@ -297,7 +297,7 @@ impl Skies {
             (Some(_), Some(place)) => self.seen(&topology, node, &Site::new(place)),
             _ => Vec::new(),
         };
-        Ok(NodeNow {
+        Ok(NodeState {
             name: self.name(node),
             t_ns: snapshot.t_ns as f64,
             latitude_deg: place.map(|place| place.latitude_rad.to_degrees()),
@@ -309,7 +309,7 @@ impl Skies {
         })
     }
 
-    fn seen(&self, topology: &Topology<'_>, station: NodeId, site: &Site) -> Vec<Seen> {
+    fn seen(&self, topology: &Topology<'_>, station: NodeId, site: &Site) -> Vec<VisibleSatellite> {
         let layout = &self.lab.layout;
         let satellites = &topology.scenario.positions_itrf_m[..layout.satellite_count()];
         let mut above: Vec<(usize, f64)> = satellites
@@ -325,7 +325,7 @@ impl Skies {
             let look = site.look(satellites[i]);
             let node = NodeId(u32::try_from(i).unwrap_or(u32::MAX));
             let (up, why) = self.state(topology, station, node);
-            Seen {
+            VisibleSatellite {
                 name: self.name(node),
                 node: i,
                 azimuth_deg: look.azimuth_rad.to_degrees(),
@@ -446,7 +446,7 @@ pub(crate) mod tests {
         let skies = Skies::new(iridium());
         let tokyo = skies.node("tokyo", &Moment::default()).unwrap();
         assert_eq!(tokyo.mask_deg, Some(8.2));
-        let used: Vec<&Seen> = tokyo.sky.iter().filter(|seen| seen.up).collect();
+        let used: Vec<&VisibleSatellite> = tokyo.sky.iter().filter(|seen| seen.up).collect();
         assert_eq!(used.len(), 1);
         let link = skies
             .link("tokyo", &used[0].name, &Moment::default())
@@ -506,7 +506,7 @@ pub(crate) mod tests {
         // The station's only link: no path, and the satellite is not used.
         assert_eq!(hops(5.0), []);
         let sky = |t_s| skies.node("tokyo", &at(t_s)).unwrap();
-        let used = |node: &NodeNow| node.sky.iter().filter(|seen| seen.up).count();
+        let used = |node: &NodeState| node.sky.iter().filter(|seen| seen.up).count();
         assert_eq!((used(&sky(4.9)), used(&sky(5.0))), (1, 0));
         assert!(sky(5.0).links.iter().all(|edge| !edge.usable));
         // The curve of the pair has them from their instants on: 2.5 s is between two samples.

@@ -20,7 +20,7 @@ use crate::bells::still;
 use crate::live::Feed;
 use crate::source::{Of, Source};
 use crate::tell::Teller;
-use crate::views::SocketTold;
+use crate::views::SocketMessage;
 
 /// Longest message of a client, bytes.
 pub const MESSAGE_BYTES: usize = 64 << 10;
@@ -145,7 +145,7 @@ pub fn reads(bytes: &[u8]) -> bool {
     assert_eq!(whole, messages(bytes, 7), "in pieces");
     whole.iter().any(|said| match said {
         Incoming::Text(text) => {
-            serde_json::from_str::<Ask>(text).is_ok() || crate::shell::understands(text)
+            serde_json::from_str::<SocketRequest>(text).is_ok() || crate::shell::understands(text)
         }
         Incoming::Bytes(_) => true,
     })
@@ -213,8 +213,8 @@ impl Write for Pieces<'_> {
 /// Messages from a page on its socket.
 #[derive(Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "kebab-case", deny_unknown_fields)]
-#[schemars(rename = "SocketAsk")]
-pub(crate) enum Ask {
+#[schemars(rename = "SocketRequest")]
+pub(crate) enum SocketRequest {
     /// Requests a step, with positions `ahead` steps later.
     Step {
         /// Number of the step: lab time divided by the duration of a step.
@@ -224,7 +224,7 @@ pub(crate) enum Ask {
         ahead: u64,
     },
     /// Resets the state: the next step is sent completely.
-    Anew,
+    Reset,
     /// Starts or stops the load of a running lab's links, which is sent every two seconds.
     Loads {
         /// Whether it is wanted from now on.
@@ -276,8 +276,8 @@ pub(crate) fn serve(mut socket: Socket, source: &Source, stopped: &dyn Fn() -> b
     socket.close();
 }
 
-fn refused(words: &str) -> SocketTold {
-    SocketTold::Refused {
+fn refused(words: &str) -> SocketMessage {
+    SocketMessage::Refused {
         error: words.to_owned(),
     }
 }
@@ -321,7 +321,7 @@ fn converse(socket: &mut Socket, source: &Source, stopped: &dyn Fn() -> bool) ->
                 let mut timeline = feed.timeline(events);
                 timeline.events.truncate(EVENTS);
                 events += timeline.events.len().max(1);
-                socket.text(&SocketTold::Events {
+                socket.text(&SocketMessage::Events {
                     events: timeline.events,
                 })?;
             }
@@ -353,12 +353,12 @@ fn answer(
     };
     match (ask, &source.skies) {
         (Err(words), _) => socket.text(&refused(&words)),
-        (Ok(Ask::Anew), _) => {
+        (Ok(SocketRequest::Reset), _) => {
             client.teller = Teller::default();
             Ok(())
         }
         (Ok(_), None) => socket.text(&refused("a box has no sky")),
-        (Ok(Ask::Loads { wanted }), Some(_)) => {
+        (Ok(SocketRequest::Loads { wanted }), Some(_)) => {
             let Some(feed) = client.feed else {
                 return socket.text(&refused("only links of a running lab carry something"));
             };
@@ -366,7 +366,7 @@ fn answer(
             client.weighs = wanted.then(|| (Wanting::new(&feed.weighers), feed.weighed()));
             Ok(())
         }
-        (Ok(Ask::Step { step, ahead }), Some(skies)) => {
+        (Ok(SocketRequest::Step { step, ahead }), Some(skies)) => {
             match skies.tell(&mut client.teller, step, ahead) {
                 Ok(bytes) => socket.bytes(bytes),
                 Err(words) => socket.text(&refused(&words)),

@@ -8,7 +8,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
 use crate::views::{
-    Columns, FlowNow, LinkView, NodeNow, RunView, SeriesView, SocketTold, Timeline, TrackView,
+    Columns, FlowNow, LinkView, NodeState, RunView, SeriesView, SocketMessage, Timeline, TrackView,
     World,
 };
 
@@ -18,7 +18,7 @@ use crate::views::{
 struct Documents {
     world: World,
     link: LinkView,
-    node: NodeNow,
+    node: NodeState,
     path: Paths,
     series: SeriesView,
     track: TrackView,
@@ -31,7 +31,7 @@ struct Documents {
     link_set: LinkSet,
     networks: Vec<NetworkShown>,
     flows: Vec<FlowNow>,
-    told: SocketTold,
+    told: SocketMessage,
 }
 
 /// All types, in the order of their names.

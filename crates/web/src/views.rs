@@ -148,7 +148,7 @@ pub struct LinkView {
 
 /// A node at an instant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct NodeNow {
+pub struct NodeState {
     /// Its name.
     pub name: String,
     /// Lab time, nanoseconds.
@@ -166,7 +166,7 @@ pub struct NodeNow {
     pub links: Vec<EdgeView>,
     /// For a station: the visible satellites, highest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sky: Vec<Seen>,
+    pub sky: Vec<VisibleSatellite>,
     /// For a station: its lowest mask, degrees.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mask_deg: Option<f64>,
@@ -174,7 +174,7 @@ pub struct NodeNow {
 
 /// A satellite above a station's horizon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Seen {
+pub struct VisibleSatellite {
     /// Its name.
     pub name: String,
     /// Its number.
@@ -286,7 +286,7 @@ pub struct Refused {
 /// Text messages on the page's socket. Steps come as bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "kebab-case")]
-pub enum SocketTold {
+pub enum SocketMessage {
     /// Events of a running lab since the previous message.
     Events {
         /// In their order.
@@ -329,7 +329,7 @@ pub struct LinkLoad {
 /// Text messages on a shell's socket. The output of its terminal comes as bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "kebab-case")]
-pub enum ShellTold {
+pub enum ShellMessage {
     /// The shell has ended, and with it the socket.
     Ended {
         /// Exit code. `null` if a signal, or the server, ended it.

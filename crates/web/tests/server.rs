@@ -291,7 +291,7 @@ fn who_does_not_read_is_dropped_and_nobody_waits_for_him() {
         .set_write_timeout(Some(Duration::from_millis(500)))
         .unwrap();
     // He asks and never reads, until he cannot even ask: the server waits to send.
-    let anew = r#"{"op": "anew"}"#;
+    let anew = r#"{"op": "reset"}"#;
     let ask = r#"{"op": "step", "step": 1}"#;
     let end = Instant::now() + Duration::from_secs(60);
     while Instant::now() < end {

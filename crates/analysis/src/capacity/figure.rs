@@ -7,7 +7,7 @@ use crate::capacity::needs::Needs;
 /// A resource of a machine that a lab needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum What {
+pub enum Resource {
     /// Bytes of memory.
     Memory,
     /// Open files of the engine.
@@ -20,7 +20,7 @@ pub enum What {
     Carrier,
 }
 
-impl What {
+impl Resource {
     /// All, those first without which a lab cannot be made.
     pub const ALL: [Self; 5] = [
         Self::Memory,
@@ -39,7 +39,7 @@ impl What {
 
 /// The resources of a machine for a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Room {
+pub struct MachineCapacity {
     /// Available bytes, less those that must stay free.
     pub memory_bytes: u64,
     /// Open files that the engine may have.
@@ -50,14 +50,14 @@ pub struct Room {
     pub processors: f64,
 }
 
-impl Room {
-    fn of(&self, what: What) -> f64 {
+impl MachineCapacity {
+    fn of(&self, what: Resource) -> f64 {
         match what {
-            What::Memory => self.memory_bytes as f64,
-            What::Descriptors => self.descriptors as f64,
-            What::Processes => self.processes as f64,
-            What::Processors => self.processors,
-            What::Carrier => 1.0,
+            Resource::Memory => self.memory_bytes as f64,
+            Resource::Descriptors => self.descriptors as f64,
+            Resource::Processes => self.processes as f64,
+            Resource::Processors => self.processors,
+            Resource::Carrier => 1.0,
         }
     }
 }
@@ -66,7 +66,7 @@ impl Room {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Figure {
     /// The resource.
-    pub what: What,
+    pub what: Resource,
     /// The amount that the lab needs.
     pub needed: f64,
     /// The available amount.
@@ -86,8 +86,8 @@ impl Figure {
 impl Needs {
     /// Every figure, on a machine with such room.
     #[must_use]
-    pub fn on(&self, room: &Room) -> Vec<Figure> {
-        let figure = |what: What| {
+    pub fn on(&self, room: &MachineCapacity) -> Vec<Figure> {
+        let figure = |what: Resource| {
             let (amount, there) = (self.amount(what), room.of(what));
             Figure {
                 what,
@@ -96,6 +96,6 @@ impl Needs {
                 fits: amount.fits(there),
             }
         };
-        What::ALL.map(figure).to_vec()
+        Resource::ALL.map(figure).to_vec()
     }
 }

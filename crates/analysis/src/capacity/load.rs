@@ -63,7 +63,7 @@ impl Load {
 
 /// The traffic that the scenario's flows will send.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct OfFlows {
+pub struct FlowTraffic {
     /// The load at the time of most traffic.
     pub most: Load,
     /// Lab time of that, seconds.
@@ -72,7 +72,7 @@ pub struct OfFlows {
     pub unknown: Vec<String>,
 }
 
-impl OfFlows {
+impl FlowTraffic {
     /// All flows, each over the least-delay path of lab time zero.
     #[must_use]
     pub fn of(lab: &Lab) -> Self {

@@ -3,7 +3,7 @@
 //!
 //! [`Needs::of`] counts nodes, interfaces, daemons and frames of a planned lab and multiplies them with
 //! [`costs`], which are measured (`benches/capacity`, `docs/capacity.md`). [`Estimate`] compares the result
-//! with a machine's [`Room`]. Pure: the caller inspects the machine.
+//! with a machine's [`MachineCapacity`]. Pure: the caller inspects the machine.
 
 pub mod costs;
 mod figure;
@@ -11,7 +11,7 @@ mod load;
 mod needs;
 mod words;
 
-pub use figure::{Figure, Room, What};
-pub use load::{Load, OfFlows};
+pub use figure::{Figure, MachineCapacity, Resource};
+pub use load::{FlowTraffic, Load};
 pub use needs::{Amount, Needs};
 pub use words::Estimate;

@@ -6,8 +6,8 @@ use constel_scenario::model::{DaemonRouting, Destinations, Forwarding, Igp, Mode
 use serde::Serialize;
 
 use crate::capacity::costs;
-use crate::capacity::figure::What;
-use crate::capacity::load::{Load, OfFlows};
+use crate::capacity::figure::Resource;
+use crate::capacity::load::{FlowTraffic, Load};
 
 /// A lab's own processes besides those in nodes: its keeper, and the process that answers requests.
 const OWN_PROCESSES: f64 = 4.0;
@@ -80,7 +80,7 @@ pub struct Needs {
     /// Load of the single thread that carries the frames of all links at that time, as a share.
     pub carrier: Amount,
     /// The traffic of the flows.
-    pub flows: OfFlows,
+    pub flows: FlowTraffic,
 }
 
 impl Needs {
@@ -91,9 +91,9 @@ impl Needs {
         let ports = lab.wired_ports().count() as f64;
         let forwarders = lab.forwarders().count() as f64;
         let flows = if traffic {
-            OfFlows::of(lab)
+            FlowTraffic::of(lab)
         } else {
-            OfFlows::default()
+            FlowTraffic::default()
         };
         let flow_count = if traffic {
             lab.scenario.traffic.len() as f64
@@ -196,13 +196,13 @@ impl Needs {
 
     /// One of the figures.
     #[must_use]
-    pub fn amount(&self, what: What) -> Amount {
+    pub fn amount(&self, what: Resource) -> Amount {
         match what {
-            What::Memory => self.memory,
-            What::Descriptors => self.descriptors,
-            What::Processes => self.processes,
-            What::Processors => self.processors,
-            What::Carrier => self.carrier,
+            Resource::Memory => self.memory,
+            Resource::Descriptors => self.descriptors,
+            Resource::Processes => self.processes,
+            Resource::Processors => self.processors,
+            Resource::Carrier => self.carrier,
         }
     }
 }

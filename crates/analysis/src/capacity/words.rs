@@ -5,7 +5,7 @@ use constel_scenario::model::Orbits;
 use serde::Serialize;
 
 use crate::capacity::costs::MEMORY_ERROR_RATIO;
-use crate::capacity::figure::{Figure, Room, What};
+use crate::capacity::figure::{Figure, MachineCapacity, Resource};
 use crate::capacity::needs::Needs;
 
 /// The resources that a lab needs, compared with those of a machine.
@@ -14,7 +14,7 @@ pub struct Estimate {
     /// The resources that the lab needs.
     pub needs: Needs,
     /// The resources of the machine.
-    pub room: Room,
+    pub room: MachineCapacity,
     /// Each resource with both amounts.
     pub figures: Vec<Figure>,
     /// The resources that will not suffice, and the nearest size of the lab that fits, in words; empty: the lab
@@ -25,7 +25,7 @@ pub struct Estimate {
 impl Estimate {
     /// Returns the estimate of a lab, with or without its traffic, on a machine with these resources.
     #[must_use]
-    pub fn new(lab: &Lab, traffic: bool, room: Room) -> Self {
+    pub fn new(lab: &Lab, traffic: bool, room: MachineCapacity) -> Self {
         let needs = Needs::of(lab, traffic);
         let figures = needs.on(&room);
         let short = figures
@@ -52,7 +52,7 @@ impl Estimate {
     pub fn hopeless(&self) -> impl Iterator<Item = &Figure> {
         self.figures.iter().filter(|figure| {
             let certain = match figure.what {
-                What::Memory => 1.0 - MEMORY_ERROR_RATIO,
+                Resource::Memory => 1.0 - MEMORY_ERROR_RATIO,
                 _ => 1.0,
             };
             figure.what.is_hard() && figure.needed * certain > figure.there
@@ -65,10 +65,10 @@ impl Figure {
     #[must_use]
     pub fn in_words(&self) -> String {
         let of = |amount: f64| match self.what {
-            What::Memory => bytes(amount),
-            What::Descriptors | What::Processes => whole(amount),
-            What::Processors => format!("{amount:.1}"),
-            What::Carrier => format!("{:.0} %", amount * 100.0),
+            Resource::Memory => bytes(amount),
+            Resource::Descriptors | Resource::Processes => whole(amount),
+            Resource::Processors => format!("{amount:.1}"),
+            Resource::Carrier => format!("{:.0} %", amount * 100.0),
         };
         format!("{} of {}", of(self.needed), of(self.there))
     }
@@ -77,11 +77,11 @@ impl Figure {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self.what {
-            What::Memory => "memory",
-            What::Descriptors => "open files",
-            What::Processes => "processes",
-            What::Processors => "processors",
-            What::Carrier => "thread that carries frames",
+            Resource::Memory => "memory",
+            Resource::Descriptors => "open files",
+            Resource::Processes => "processes",
+            Resource::Processors => "processors",
+            Resource::Carrier => "thread that carries frames",
         }
     }
 
@@ -93,7 +93,7 @@ impl Figure {
         };
         let help = match (self.what, size) {
             (_, Some(size)) => size,
-            (What::Processors | What::Carrier, None) => {
+            (Resource::Processors | Resource::Carrier, None) => {
                 let most = &needs.flows;
                 format!(
                     "at {} s flows send {} frames a second over links: send less, or over fewer hops, or frames will be late",

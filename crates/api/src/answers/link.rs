@@ -152,7 +152,7 @@ pub enum RoutesAfter {
     #[default]
     Untouched,
     /// All kernels have routes around the failure.
-    Stood {
+    Converged {
         /// Counted from when the change took effect, nanoseconds.
         after_ns: u64,
     },

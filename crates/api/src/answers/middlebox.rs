@@ -24,7 +24,7 @@ pub struct BoxShown {
     /// The rules, in their order.
     pub rules: Vec<RuleShown>,
     /// Frames that no rule takes; they go on untouched.
-    pub unmatched: BTreeMap<String, WayShown>,
+    pub unmatched: BTreeMap<String, DirectionCounters>,
     /// Frames that matched rules which no longer exist, or which were changed and then removed.
     pub removed: EdgeCounters,
     /// Seconds until the box takes itself down unless a user confirms it. Absent if no confirmation is needed.
@@ -58,12 +58,12 @@ pub struct RuleShown {
     /// The rule as it is written.
     pub rule: Value,
     /// Counters by direction: `forward`, `reverse`.
-    pub ways: BTreeMap<String, WayShown>,
+    pub directions: BTreeMap<String, DirectionCounters>,
 }
 
 /// Counters of a rule in one direction. The first eight are the columns of NIST Net.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct WayShown {
+pub struct DirectionCounters {
     /// Frames that matched.
     pub frames: u64,
     /// Bytes of these frames, with Ethernet headers.

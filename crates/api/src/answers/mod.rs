@@ -18,7 +18,7 @@ pub use link::{
     NetworkShown, NodesSet, RoutesAfter,
 };
 pub use loads::{EdgeLoad, EdgeRate, Loads};
-pub use middlebox::{BoxShown, RuleShown, RulesChanged, ViaShown, WayShown, WireShown};
+pub use middlebox::{BoxShown, DirectionCounters, RuleShown, RulesChanged, ViaShown, WireShown};
 pub use paths::{Hop, NextHop, Optimum, Paths, Route, Routes, Walked};
 
 /// To [`Read::Version`](crate::Read::Version).
@@ -237,7 +237,7 @@ pub struct Capturing {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "runtime", rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Entrance {
+pub enum NodeAccess {
     /// Namespaces: the network's is the node's, that of processes the lab's.
     Netns {
         /// The node.

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use constel_cluster::agent::Listen;
-use constel_cluster::store::Place;
+use constel_cluster::store::StoreLocation;
 
 /// `agent`.
 #[derive(Debug, Args)]
 pub(crate) struct Agent {
     /// Store that the machines share: `etcd://HOST:PORT`, or a folder's path for machines of one host.
     #[arg(long, value_name = "STORE")]
-    pub(crate) store: Place,
+    pub(crate) store: StoreLocation,
     /// Name of this machine. Default: the host's name.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
@@ -34,7 +34,7 @@ pub(crate) struct Agent {
 
 /// `part`.
 #[derive(Debug, Args)]
-pub(crate) struct Part {
+pub(crate) struct WorkerArgs {
     /// Folder with the order and the scenario's files.
     pub(crate) folder: PathBuf,
     /// Name of this machine.
@@ -56,7 +56,7 @@ pub(crate) struct Part {
 pub(crate) struct ListMachines {
     /// Store that the machines share: `etcd://HOST:PORT`, or a folder's path for machines of one host.
     #[arg(long, value_name = "STORE")]
-    pub(crate) store: Place,
+    pub(crate) store: StoreLocation,
     /// Remove a lost machine from the store.
     #[arg(long, value_name = "NAME", conflicts_with = "json")]
     pub(crate) forget: Option<String>,

@@ -22,7 +22,7 @@ pub(crate) struct Link {
     /// Store of a lab on several machines: `etcd://HOST:PORT`, or the path of a folder. The command runs on the machine that
     /// has the node.
     #[arg(long, value_name = "STORE")]
-    pub(crate) store: Option<constel_cluster::store::Place>,
+    pub(crate) store: Option<constel_cluster::store::StoreLocation>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
@@ -69,7 +69,7 @@ pub(crate) struct LinkEnds {
     /// Store of a lab on several machines: `etcd://HOST:PORT`, or the path of a folder. All machines make the change at one lab
     /// time, two seconds from now.
     #[arg(long, value_name = "STORE")]
-    pub(crate) store: Option<constel_cluster::store::Place>,
+    pub(crate) store: Option<constel_cluster::store::StoreLocation>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,

@@ -3,9 +3,9 @@
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use constel_cluster::machines::{Machines, Order, Pin};
-use constel_cluster::store::Place as Store;
-use constel_control::Choice;
+use constel_cluster::machines::{Machines, Pin, PlacementPolicy};
+use constel_cluster::store::StoreLocation as Store;
+use constel_control::TransportChoice;
 use constel_units::TimeSpan;
 
 /// The machines of a lab, and their store.
@@ -20,13 +20,13 @@ pub(crate) struct OnThere {
     pub(crate) store: Option<Store>,
     /// Method of assigning nodes to machines.
     #[arg(long, value_enum, default_value_t, requires = "machines")]
-    pub(crate) place: Place,
+    pub(crate) place: PlacementArg,
     /// Assign a node to a machine: NODE=MACHINE, where NODE may be a pattern with `*` and `?`. May be repeated.
     #[arg(long, value_name = "NODE=MACHINE", requires = "machines")]
     pub(crate) pin: Vec<Pin>,
     /// Transport of frames between the machines. With `ethernet` and `auto` the machines test it first.
     #[arg(long, value_enum, default_value_t, requires = "machines")]
-    pub(crate) between: Between,
+    pub(crate) between: TransportArg,
     /// Encrypt frames between the machines, and reject forged or changed ones.
     #[arg(long, requires = "machines")]
     pub(crate) encrypt: bool,
@@ -34,7 +34,7 @@ pub(crate) struct OnThere {
 
 /// The transport of frames between machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum Between {
+pub(crate) enum TransportArg {
     /// UDP: over any IP network.
     #[default]
     Udp,
@@ -44,12 +44,12 @@ pub(crate) enum Between {
     Auto,
 }
 
-impl From<Between> for Choice {
-    fn from(between: Between) -> Self {
+impl From<TransportArg> for TransportChoice {
+    fn from(between: TransportArg) -> Self {
         match between {
-            Between::Udp => Self::Udp,
-            Between::Ethernet => Self::Ethernet,
-            Between::Auto => Self::Auto,
+            TransportArg::Udp => Self::Udp,
+            TransportArg::Ethernet => Self::Ethernet,
+            TransportArg::Auto => Self::Auto,
         }
     }
 }
@@ -104,7 +104,7 @@ pub(crate) struct OnMachines {
     pub(crate) machines: Option<Machines>,
     /// Method of assigning nodes to machines.
     #[arg(long, value_enum, default_value_t, requires = "machines")]
-    pub(crate) place: Place,
+    pub(crate) place: PlacementArg,
     /// Assign a node to a machine: NODE=MACHINE, where NODE may be a pattern with `*` and `?`. May be repeated.
     #[arg(long, value_name = "NODE=MACHINE", requires = "machines")]
     pub(crate) pin: Vec<Pin>,
@@ -115,7 +115,7 @@ pub(crate) struct OnMachines {
 
 /// The method of assigning nodes to machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum Place {
+pub(crate) enum PlacementArg {
     /// Keep neighbours together, so that few edges cross between machines.
     #[default]
     FewestCrossings,
@@ -123,11 +123,11 @@ pub(crate) enum Place {
     RoundRobin,
 }
 
-impl From<Place> for Order {
-    fn from(place: Place) -> Self {
+impl From<PlacementArg> for PlacementPolicy {
+    fn from(place: PlacementArg) -> Self {
         match place {
-            Place::FewestCrossings => Self::FewestCrossings,
-            Place::RoundRobin => Self::RoundRobin,
+            PlacementArg::FewestCrossings => Self::FewestCrossings,
+            PlacementArg::RoundRobin => Self::RoundRobin,
         }
     }
 }

@@ -13,7 +13,7 @@ pub(crate) struct Network {
     /// Store of a lab on several machines: `etcd://HOST:PORT`, or the path of a folder. All machines make a change at one lab
     /// time, two seconds from now.
     #[arg(long, global = true, value_name = "STORE")]
-    pub(crate) store: Option<constel_cluster::store::Place>,
+    pub(crate) store: Option<constel_cluster::store::StoreLocation>,
     /// Print one JSON document.
     #[arg(long, global = true)]
     pub(crate) json: bool,

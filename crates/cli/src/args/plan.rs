@@ -45,12 +45,12 @@ pub(crate) struct Plan {
     pub(crate) on: OnMachines,
     /// The product over an interval instead of an instant.
     #[command(flatten)]
-    pub(crate) over: Over,
+    pub(crate) over: IntervalArgs,
 }
 
 /// `plan` over an interval of lab time.
 #[derive(Debug, Args)]
-pub(crate) struct Over {
+pub(crate) struct IntervalArgs {
     /// Contact plan: the times of every link, with minimum and maximum range and delay.
     #[arg(long, group = "product", conflicts_with = "at")]
     pub(crate) contacts: bool,

@@ -16,7 +16,7 @@ pub(crate) struct Top {
     pub(crate) every: TimeSpan,
     /// End after this number of samples. Default: until the lab ends, or Ctrl-C.
     #[arg(long, value_name = "N")]
-    pub(crate) looks: Option<NonZeroU32>,
+    pub(crate) samples: Option<NonZeroU32>,
     /// Number of rows, the busiest links first.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) rows: usize,

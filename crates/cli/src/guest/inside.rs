@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, 
 use rustix::system::{RebootCommand, reboot};
 use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
 
-use crate::guest::order::{FOLDER, INPUT, ORDER, OUTCOME, Order, Outcome};
+use crate::guest::order::{FOLDER, GuestCommand, INPUT, ORDER, OUTCOME, Outcome};
 
 /// Folders that are empty and in memory in the guest, and the modes of these. All others show the host's files.
 const IN_MEMORY: [(&str, &str); 2] = [("/run", "mode=755"), ("/dev/shm", "mode=1777")];
@@ -43,7 +43,7 @@ pub(crate) fn first_process() -> ! {
 fn run() -> io::Result<u8> {
     let folder = PathBuf::from(std::env::var_os(FOLDER).unwrap_or_default());
     let order = fs::read(folder.join(ORDER)).map_err(at("read the order"))?;
-    let order: Order = serde_json::from_slice(&order)?;
+    let order: GuestCommand = serde_json::from_slice(&order)?;
     prepare(&folder, &order)?;
     let [out, err, control] = ["/dev/ttyS0", "/dev/ttyS1", "/dev/ttyS2"];
     let (out, err) = (raw(out)?, raw(err)?);
@@ -114,7 +114,7 @@ fn code_of(status: WaitStatus) -> u8 {
 }
 
 /// Makes the guest a machine: files, devices, groups, the loopback interface.
-fn prepare(folder: &Path, order: &Order) -> io::Result<()> {
+fn prepare(folder: &Path, order: &GuestCommand) -> io::Result<()> {
     mount_at("tmpfs", "/run", "tmpfs", MountFlags::empty(), "mode=755")?;
     for made in ["over", "over/up", "over/work", "over/root"] {
         rustix::fs::mkdir(format!("/run/{made}").as_str(), Mode::from_raw_mode(0o755))?;

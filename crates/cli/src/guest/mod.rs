@@ -5,7 +5,7 @@
 //! is the guest's process 1, which is this program as well. `tools/virtual/kernel` builds the kernel.
 //!
 //! The guest sees the host's files read-only, below files in memory that are gone with it. Only the folders of
-//! [`Order::shared`] are written to on the host, with the rights of the user who started the guest.
+//! [`GuestCommand::shared`] are written to on the host, with the rights of the user who started the guest.
 
 mod inside;
 mod kernel;
@@ -14,7 +14,7 @@ mod outside;
 
 pub(crate) use inside::first_process;
 pub(crate) use kernel::find as find_kernel;
-pub(crate) use order::{Order, VERB};
+pub(crate) use order::{GuestCommand, VERB};
 pub(crate) use outside::Guest;
 
 use std::io;

@@ -22,7 +22,7 @@ pub(crate) const OUTCOME: &str = "outcome.json";
 
 /// A command to be run in a guest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct GuestCommand {
     /// The program's arguments, without its name.
     pub(crate) arguments: Vec<String>,
     /// The standard input; empty for most commands.

@@ -14,7 +14,7 @@ use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::guest::order::{FOLDER, INPUT, ORDER, OUTCOME, Order, Outcome, VERB};
+use crate::guest::order::{FOLDER, GuestCommand, INPUT, ORDER, OUTCOME, Outcome, VERB};
 use crate::guest::{Error, at};
 
 /// How often the end of the guest and a request to stop are polled.
@@ -41,7 +41,7 @@ impl Guest {
     /// [`Error::Host`] when the kernel cannot be started.
     pub(crate) fn start(
         kernel: &Path,
-        order: &Order,
+        order: &GuestCommand,
         stdout: impl Write + Send + 'static,
         stderr: impl Write + Send + 'static,
     ) -> Result<Self, Error> {
@@ -158,7 +158,7 @@ fn console(folder: &Path) -> Result<File, Error> {
 
 /// Returns the kernel's command line. The kernel mixes it into its random numbers, so that it must be the same in each run: the
 /// folder of the guest is named by the kernel's own working folder, which the guest resolves on the host.
-fn arguments(order: &Order, [out, err, control]: [i32; 3]) -> Vec<String> {
+fn arguments(order: &GuestCommand, [out, err, control]: [i32; 3]) -> Vec<String> {
     let folder = "/proc/self/cwd";
     vec![
         format!("mem={}M", order.memory_bytes >> 20),

@@ -9,7 +9,7 @@ use constel_cluster::machines::Machine;
 use constel_cluster::store::Error as StoreError;
 use constel_control::Underlay;
 
-use crate::args::{Agent, Part};
+use crate::args::{Agent, WorkerArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{output, signals};
 
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Agent) -> Outcome {
 }
 
 /// Runs this machine's part of a lab, for the agent that started this process.
-pub(crate) fn part(args: &Part) -> Outcome {
+pub(crate) fn part(args: &WorkerArgs) -> Outcome {
     // The agent decides when the part ends; a signal that reaches this process directly ends it as well.
     let underlay = Underlay {
         address: args.address,

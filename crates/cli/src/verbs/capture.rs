@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use constel_api::CaptureOrder;
-use constel_cluster::store::Place;
+use constel_cluster::store::StoreLocation;
 use constel_control::Lab;
 use constel_exchange::pcapng::Block;
 use serde::Serialize;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Capture) -> Outcome {
 }
 
 /// Captures on the machine that has the node; the file is transferred at the end.
-fn elsewhere(args: &Capture, store: &Place) -> Outcome {
+fn elsewhere(args: &Capture, store: &StoreLocation) -> Outcome {
     if args.duration.is_none() && args.count.is_none() {
         let error = "with --store a capture is transferred at its end: give --for or --count";
         return Err(Failure::Usage(error.to_owned()));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use constel_analysis::Coverage;
 use constel_analysis::capacity::Estimate;
-use constel_control::{Error, Looked};
+use constel_control::{Error, MachineCheck};
 use constel_measure::verdict::Bounds;
 use constel_plan::Lab;
 use serde::Serialize;
@@ -94,7 +94,7 @@ struct Found<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     here: Option<&'a Estimate>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    there: Option<&'a Looked>,
+    there: Option<&'a MachineCheck>,
 }
 
 /// Formats the lab's resources on this machine, a line for each.

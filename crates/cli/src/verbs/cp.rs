@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use constel_cluster::agent::labs::MOST_BYTES;
-use constel_cluster::store::Place as StorePlace;
-use constel_control::copy::{Place, pack_here, unpack_here};
+use constel_cluster::store::StoreLocation as StorePlace;
+use constel_control::copy::{CopySide, pack_here, unpack_here};
 use constel_control::{Copied, Lab, require_privilege};
 use constel_units::files;
 
@@ -17,7 +17,7 @@ use crate::output;
 /// The source or target of a copy, as the command line names it.
 enum Side {
     Node(String, PathBuf),
-    Other(Place),
+    Other(CopySide),
 }
 
 /// Copies, and prints the skipped files.
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Cp) -> Outcome {
     require_privilege()?;
     let (copied, to_stdout) = match (side(&args.from), side(&args.to)) {
         (Side::Node(node, from), Side::Other(to)) => {
-            let to_stdout = to == Place::Tar;
+            let to_stdout = to == CopySide::Tar;
             refuse_both(args, to_stdout)?;
             (
                 Lab::attach(&args.lab)?.copy_out(&node, &from, &to)?,
@@ -49,7 +49,7 @@ fn elsewhere(args: &Cp, store: &StorePlace) -> Outcome {
     let verb = ["cp".to_owned(), "--left-out-is-no-failure".to_owned()];
     let (copied, to_stdout, far_words) = match (side(&args.from), side(&args.to)) {
         (Side::Node(node, from), Side::Other(to)) => {
-            refuse_both(args, to == Place::Tar)?;
+            refuse_both(args, to == CopySide::Tar)?;
             let far = Far::of(store, &args.lab, &node)?;
             let source = format!("{node}:{}", from.display());
             let said = match far.run(&verb, &[source, "-".to_owned()], &[], true)? {
@@ -60,11 +60,11 @@ fn elsewhere(args: &Cp, store: &StorePlace) -> Outcome {
                 return Err(too_large());
             }
             match to {
-                Place::Tar => {
+                CopySide::Tar => {
                     io::stdout().lock().write_all(&said.stdout)?;
                     (Copied::default(), true, said.stderr)
                 }
-                Place::Host(to) => {
+                CopySide::Host(to) => {
                     let copied = unpack_here(said.stdout.as_slice(), &from, &to)?;
                     (copied, false, said.stderr)
                 }
@@ -74,11 +74,11 @@ fn elsewhere(args: &Cp, store: &StorePlace) -> Outcome {
             let far = Far::of(store, &args.lab, &node)?;
             let mut archive = Vec::new();
             let (copied, folder) = match from {
-                Place::Tar => {
+                CopySide::Tar => {
                     archive = files::read_all(io::stdin().lock(), MOST_BYTES).map_err(large)?;
                     (Copied::default(), to)
                 }
-                Place::Host(from) => {
+                CopySide::Host(from) => {
                     let (folder, name) = match far_target(&far, &node, &from, &to)? {
                         Ok(target) => target,
                         Err(exit) => return Ok(exit),
@@ -218,12 +218,12 @@ fn text(copied: &Copied) -> String {
 /// Parses `NODE:PATH`, or a path of this host if a `/` comes before the first colon. Paths of a node begin at its root.
 fn side(text: &str) -> Side {
     if text == "-" {
-        return Side::Other(Place::Tar);
+        return Side::Other(CopySide::Tar);
     }
     match text.split_once(':') {
         Some((node, path)) if !node.contains('/') && !node.is_empty() => {
             Side::Node(node.to_owned(), Path::new("/").join(path))
         }
-        _ => Side::Other(Place::Host(PathBuf::from(text))),
+        _ => Side::Other(CopySide::Host(PathBuf::from(text))),
     }
 }

@@ -5,8 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use constel_api::Event;
-use constel_cluster::agent::labs::Said;
-use constel_cluster::store::Place;
+use constel_cluster::agent::labs::CommandResult;
+use constel_cluster::store::StoreLocation;
 use constel_control::{EventsComing, Observer, SeenEvent, merge_events};
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Events) -> Outcome {
 }
 
 /// Prints the events so far of all machines of a lab.
-fn of_all(args: &Events, place: &Place) -> Outcome {
+fn of_all(args: &Events, place: &StoreLocation) -> Outcome {
     let all = All::of(place, &args.lab)?;
     if args.follow {
         return follow_all(args, &all);
@@ -66,7 +66,7 @@ fn of_all(args: &Events, place: &Place) -> Outcome {
 }
 
 /// Returns a machine's answer if it succeeded; prints its error otherwise. The events of a lost machine are lost.
-fn well(machine: &str, said: Result<Said, String>) -> Option<Said> {
+fn well(machine: &str, said: Result<CommandResult, String>) -> Option<CommandResult> {
     match said {
         Ok(said) if said.exit == 0 => return Some(said),
         Ok(said) => {
@@ -97,7 +97,7 @@ fn tell(args: &Events, all: Vec<SeenEvent>) -> Result<(), Failure> {
 enum News {
     Event(Event),
     /// The machine sends no more; with its result, unless this process was interrupted.
-    Ended(Result<Option<Result<Said, String>>, Failure>),
+    Ended(Result<Option<Result<CommandResult, String>>, Failure>),
 }
 
 /// Prints the events of all machines of a lab as they arrive, until all have ended.
@@ -192,7 +192,7 @@ fn line(event: &Event) -> serde_json::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use constel_api::Happening;
+    use constel_api::EventData;
 
     #[test]
     fn events_come_in_pieces_of_any_size() {
@@ -200,7 +200,7 @@ mod tests {
             seq,
             t_ns: None,
             wall: "2026-11-22T00:00:00.000000Z".to_owned(),
-            what: Happening::EdgesUp { edges: 3 },
+            what: EventData::EdgesUp { edges: 3 },
             catalogued: Vec::new(),
         };
         let text: String = (1..6)
@@ -223,7 +223,7 @@ mod tests {
             seq: 4,
             t_ns: Some(1_500_000_000),
             wall: "2026-11-22T00:00:00.000000Z".to_owned(),
-            what: Happening::Handover {
+            what: EventData::Handover {
                 station: "tokyo".to_owned(),
                 from: None,
                 to: Some("sat-1".to_owned()),

@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use constel_cluster::store::Place;
-use constel_control::{Door, Error, Lab, require_privilege};
+use constel_cluster::store::StoreLocation;
+use constel_control::{Error, Lab, OpenNode, require_privilege};
 
 use super::there::{Elsewhere, verb};
 use crate::args::{Class, Exec};
@@ -37,7 +37,7 @@ pub(super) fn ended(shell_code: Result<i32, Error>) -> Outcome {
 }
 
 /// Runs a command in a node of a lab on several machines.
-fn elsewhere(args: &Exec, store: &Place) -> Outcome {
+fn elsewhere(args: &Exec, store: &StoreLocation) -> Outcome {
     if args.class.is_some() || args.node.contains(['*', '?']) {
         let error = "with --store a command runs in one node: name it";
         return Err(Failure::Usage(error.to_owned()));
@@ -99,7 +99,7 @@ fn named(node: &str, text: &str) -> String {
         .collect()
 }
 
-pub(super) fn enter(lab: &str, node: &str) -> Result<Door, Error> {
+pub(super) fn enter(lab: &str, node: &str) -> Result<OpenNode, Error> {
     // Missing privileges are reported first, whatever labs exist.
     require_privilege()?;
     Lab::attach(lab)?.enter(node)

@@ -14,7 +14,7 @@ use constel_plan::Lab;
 use constel_units::TimeSpan;
 
 use super::over;
-use crate::args::{Format, Over, Plan};
+use crate::args::{Format, IntervalArgs, Plan};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
@@ -82,7 +82,7 @@ pub(crate) fn run(lab: &Lab, format: Format, args: &Plan) -> Outcome {
 }
 
 /// Returns the satellites that can be exported; prints warnings about samples that cannot.
-fn objects(lab: &Lab, over: &Over) -> Result<Vec<Ephemeris>, Failure> {
+fn objects(lab: &Lab, over: &IntervalArgs) -> Result<Vec<Ephemeris>, Failure> {
     /// More lines would hide the others.
     const SHOWN: usize = 10;
     let found = exports::ephemerides(lab, over::interval(lab, over)?).map_err(failure)?;

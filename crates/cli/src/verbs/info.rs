@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use constel_cluster::store::Place;
+use constel_cluster::store::StoreLocation;
 use constel_control::Lab;
 use constel_units::files;
 use serde::Serialize;
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Info) -> Outcome {
 }
 
 /// Runs the verb on the machine that has the node.
-fn far(store: &Place, verb: &InfoVerb, json: bool) -> Outcome {
+fn far(store: &StoreLocation, verb: &InfoVerb, json: bool) -> Outcome {
     let (word, lab, node, rest, input) = match verb {
         InfoVerb::Put(put) => {
             let rest = vec![put.name.clone(), "-".to_owned()];

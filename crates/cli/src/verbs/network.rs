@@ -1,7 +1,7 @@
 //! `constel network`: shows networks, and lets members join and leave.
 
 use constel_api::answers::{MemberSet, NetworkShown};
-use constel_cluster::store::Place;
+use constel_cluster::store::StoreLocation;
 use constel_control::{Lab, Observer};
 use constel_units::files;
 
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Network) -> Outcome {
 }
 
 /// Runs the verb on any machine of the lab: all have the same state, and make the same changes.
-fn far(store: &Place, verb: &NetworkVerb, json: bool) -> Outcome {
+fn far(store: &StoreLocation, verb: &NetworkVerb, json: bool) -> Outcome {
     let mut input = Vec::new();
     let (word, lab, rest) = match verb {
         NetworkVerb::Show { lab } => ("show", lab, Vec::new()),

@@ -84,7 +84,7 @@ mod tests {
             change: NodeChange::Stop,
             processes: 3,
             links_from_ns: None,
-            routes: RoutesAfter::Stood {
+            routes: RoutesAfter::Converged {
                 after_ns: 4_200_000,
             },
             ..answer

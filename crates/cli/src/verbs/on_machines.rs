@@ -1,7 +1,7 @@
 //! `constel plan --machines`: prints each machine's nodes and the edges between machines.
 
 use constel_cluster::machines::Machines;
-use constel_control::{Carried, Scenario};
+use constel_control::{MachineChanges, Scenario};
 
 use crate::args::OnMachines;
 use crate::exit::{Exit, Outcome};
@@ -68,7 +68,7 @@ pub(crate) fn run(
 }
 
 /// Formats rows of the first step, and of an average later step.
-fn carried(machines: &[Carried], steps: u64) -> String {
+fn carried(machines: &[MachineChanges], steps: u64) -> String {
     let a_step = |count: u64| match steps {
         0 => "-".to_owned(),
         steps => format!("{:.1}", count as f64 / steps as f64),

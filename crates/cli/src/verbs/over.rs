@@ -7,7 +7,7 @@ use constel_plan::Lab;
 use constel_units::TimeSpan;
 use serde_json::json;
 
-use crate::args::Over;
+use crate::args::IntervalArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
@@ -19,7 +19,7 @@ pub(crate) enum Product<'a> {
 }
 
 /// Returns the product that the flags select; `None`: the plan of an instant.
-pub(crate) fn asked(over: &Over) -> Option<Product<'_>> {
+pub(crate) fn asked(over: &IntervalArgs) -> Option<Product<'_>> {
     match (&over.pairs, over.contacts, over.coverage) {
         (Some(pairs), ..) => Some(Product::Pairs(pairs)),
         (_, true, _) => Some(Product::Contacts),
@@ -29,14 +29,14 @@ pub(crate) fn asked(over: &Over) -> Option<Product<'_>> {
 }
 
 /// Returns the interval that the flags select.
-pub(crate) fn interval(lab: &Lab, over: &Over) -> Result<Interval, Failure> {
+pub(crate) fn interval(lab: &Lab, over: &IntervalArgs) -> Result<Interval, Failure> {
     let from = over.from.unwrap_or(TimeSpan::from_ns(0));
     let to = over.to.unwrap_or(lab.scenario.duration);
     Interval::new(lab, from, to, over.every).map_err(|e| Failure::Usage(e.to_string()))
 }
 
 /// Returns the number of threads.
-pub(crate) fn threads(over: &Over) -> usize {
+pub(crate) fn threads(over: &IntervalArgs) -> usize {
     match over.threads {
         Some(threads) => usize::from(threads),
         None => std::thread::available_parallelism().map_or(1, usize::from),
@@ -44,7 +44,7 @@ pub(crate) fn threads(over: &Over) -> usize {
 }
 
 /// Computes and prints the product.
-pub(crate) fn run(lab: &Lab, product: Product<'_>, over: &Over, json: bool) -> Outcome {
+pub(crate) fn run(lab: &Lab, product: Product<'_>, over: &IntervalArgs, json: bool) -> Outcome {
     let interval = interval(lab, over)?;
     let threads = threads(over);
     match product {
@@ -251,7 +251,7 @@ pub(crate) fn coverage_text(coverage: &Coverage) -> String {
                 f.flow.clone(),
                 f.from.clone(),
                 f.to.clone(),
-                format!("{:.1} s", f.asked_s),
+                format!("{:.1} s", f.requested_s),
                 some(f.path_ratio.map(|r| format!("{:.2} %", r * 100.0))),
                 some(f.first_without_s.map(|t| format!("{t:.1} s"))),
             ]

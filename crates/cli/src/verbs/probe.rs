@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use constel_measure::probe::{Ask, LISTENING, answer, ask};
+use constel_measure::probe::{LISTENING, ProbeOptions, answer, ask};
 
 use crate::args::Probe;
 use crate::exit::{Exit, Outcome};
@@ -17,7 +17,7 @@ pub(crate) fn run(args: &Probe) -> Outcome {
     }
     match args {
         Probe::Ask(args) => {
-            let asked = Ask {
+            let asked = ProbeOptions {
                 to: args.to,
                 interval_ns: args.interval_ns,
                 size: usize::from(args.size),

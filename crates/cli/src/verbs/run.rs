@@ -14,7 +14,7 @@ use constel_units::TimeSpan;
 
 use super::scenario;
 use super::there::There;
-use super::web::Beside;
+use super::web::WebBesideRun;
 use crate::args::Run;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{output, progress, signals};
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Run) -> Outcome {
         .map_err(named)?;
     let _web = args
         .web
-        .then(|| Beside::begin(running.name().to_owned()))
+        .then(|| WebBesideRun::begin(running.name().to_owned()))
         .transpose()?;
     let finished = match running.wait() {
         Ok(finished) => finished,

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use constel_cluster::agent::labs::{Keyboard, Size};
-use constel_cluster::store::Place;
+use constel_cluster::store::StoreLocation;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &Shell) -> Outcome {
 }
 
 /// Opens the shell on the machine that has the node, in a lab on several machines.
-fn elsewhere(args: &Shell, place: &Place) -> Outcome {
+fn elsewhere(args: &Shell, place: &StoreLocation) -> Outcome {
     let (lab, node) = (&args.lab, &args.node);
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         let error = format!(

@@ -34,7 +34,7 @@ fn text(shown: &Shown) -> String {
             "link plane: {} frames delivered, lateness p99 {}, {} lost by the emulator\n",
             output::or_dash(plane.counters.get("delivered")),
             output::ms(lateness.p99_ns as f64),
-            plane.unintended.total(),
+            plane.emulator_drops.total(),
         ));
     }
     let nodes = shown.node_list.iter().flatten();

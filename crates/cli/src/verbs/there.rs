@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use constel_cluster::agent::Row;
 use constel_cluster::agent::labs::{
-    Keyboard, MOST_BYTES, Order, Phase, Question, Said, ask, follow, shell,
+    CommandRequest, CommandResult, Keyboard, LabDescription, MOST_BYTES, Phase, ask, follow, shell,
 };
-use constel_cluster::store::{Place, Store};
-use constel_control::{Asked, Choice, Looked, OnMachines, Scenario, Way, machine_of};
+use constel_cluster::store::{Store, StoreLocation};
+use constel_control::{
+    ChosenMachines, MachineCheck, MachinePair, OnMachines, Scenario, TransportChoice, machine_of,
+};
 
 use super::agent::not_opened;
 use crate::args::OnThere;
@@ -19,13 +21,13 @@ use crate::{output, signals};
 pub(crate) struct There {
     store: Arc<dyn Store>,
     rows: Vec<Row>,
-    asked: Asked,
-    between: Choice,
+    asked: ChosenMachines,
+    between: TransportChoice,
     encrypted: bool,
 }
 
 /// Opens a store.
-pub(crate) fn find(place: &Place) -> Result<Arc<dyn Store>, Failure> {
+pub(crate) fn find(place: &StoreLocation) -> Result<Arc<dyn Store>, Failure> {
     let found = place.find();
     found.map_err(|error| not_opened(&place.to_string(), error))
 }
@@ -38,7 +40,8 @@ impl There {
         };
         let store = find(place)?;
         let rows = constel_cluster::agent::machines(store.as_ref())?;
-        let asked = Asked::choose(&rows, machines.list(), on.pin.clone(), on.place.into())?;
+        let asked =
+            ChosenMachines::choose(&rows, machines.list(), on.pin.clone(), on.place.into())?;
         Ok(Some(Self {
             store,
             rows,
@@ -59,13 +62,13 @@ impl There {
     }
 
     /// Returns the division of a scenario over the machines.
-    pub(crate) fn look(&self, scenario: &Scenario) -> Result<Looked, Failure> {
+    pub(crate) fn look(&self, scenario: &Scenario) -> Result<MachineCheck, Failure> {
         Ok(scenario.look_on(&self.on_machines())?)
     }
 }
 
 /// Formats the division.
-pub(crate) fn looked_text(looked: &Looked) -> String {
+pub(crate) fn looked_text(looked: &MachineCheck) -> String {
     let machines: Vec<Vec<String>> = looked
         .machines
         .iter()
@@ -87,7 +90,7 @@ pub(crate) fn looked_text(looked: &Looked) -> String {
         looked.edges,
         output::table(&head, &machines)
     );
-    let ways: Vec<Vec<String>> = looked.ways.iter().map(way_cells).collect();
+    let ways: Vec<Vec<String>> = looked.machine_pairs.iter().map(way_cells).collect();
     if !ways.is_empty() {
         let head = [
             "FROM",
@@ -103,13 +106,13 @@ pub(crate) fn looked_text(looked: &Looked) -> String {
     text + &format!("\n{}\n", looked.between_in_words())
 }
 
-fn way_cells(way: &Way) -> Vec<String> {
+fn way_cells(way: &MachinePair) -> Vec<String> {
     vec![
         way.from.clone(),
         way.to.clone(),
         way.edges.to_string(),
         output::ms(way.shortest_ns as f64),
-        output::ms(way.way_ns as f64),
+        output::ms(way.one_way_ns as f64),
         format!("+- {}", output::ms(way.clock_error_ns as f64)),
         way.short_edges.to_string(),
     ]
@@ -137,7 +140,7 @@ pub(crate) fn verb(words: &[&str], json: bool) -> Vec<String> {
 /// A verb about a node of a lab on several machines, run on the machine that has the node.
 pub(crate) struct Elsewhere<'a> {
     /// The store that the machines share.
-    pub(crate) store: &'a Place,
+    pub(crate) store: &'a StoreLocation,
     /// The lab.
     pub(crate) lab: &'a str,
     /// The node.
@@ -160,7 +163,7 @@ pub(crate) struct Far {
 
 impl Far {
     /// Finds the machine of a lab that has a node.
-    pub(crate) fn of(place: &Place, lab: &str, node: &str) -> Result<Self, Failure> {
+    pub(crate) fn of(place: &StoreLocation, lab: &str, node: &str) -> Result<Self, Failure> {
         let store = find(place)?;
         let machine = machine_of(store.as_ref(), lab, node)?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -173,8 +176,8 @@ impl Far {
         })
     }
 
-    fn question(&self, verb: &[String], args: &[String]) -> Question {
-        Question {
+    fn question(&self, verb: &[String], args: &[String]) -> CommandRequest {
+        CommandRequest {
             machine: self.machine.clone(),
             verb: verb.to_vec(),
             args: args.to_vec(),
@@ -182,7 +185,7 @@ impl Far {
     }
 
     /// Checks an answer; `None`: this process was interrupted.
-    fn heard(&self, said: Option<Said>) -> Result<Option<Said>, Failure> {
+    fn heard(&self, said: Option<CommandResult>) -> Result<Option<CommandResult>, Failure> {
         if said.is_none() && !self.stop.load(Ordering::Acquire) {
             let error = silent(&self.machine, &self.lab);
             return Err(Failure::Failed(anyhow::anyhow!(error)));
@@ -191,7 +194,12 @@ impl Far {
     }
 
     /// Runs a verb there and returns its output; `None`: this process was interrupted.
-    fn ask(&self, verb: &[String], args: &[String], input: &[u8]) -> Result<Option<Said>, Failure> {
+    fn ask(
+        &self,
+        verb: &[String],
+        args: &[String],
+        input: &[u8],
+    ) -> Result<Option<CommandResult>, Failure> {
         let question = self.question(verb, args);
         self.heard(ask(&self.store, &self.lab, &question, input, &self.stop)?)
     }
@@ -202,7 +210,7 @@ impl Far {
         node: &str,
         keyboard: &mut (dyn Keyboard + Send),
         hear: &mut dyn FnMut(&[u8]),
-    ) -> Result<Option<Said>, Failure> {
+    ) -> Result<Option<CommandResult>, Failure> {
         let question = self.question(&["shell".to_owned()], &["--".to_owned(), node.to_owned()]);
         let (store, lab, stop) = (&self.store, &self.lab, &self.stop);
         self.heard(shell(store, lab, &question, stop, keyboard, hear)?)
@@ -221,7 +229,7 @@ impl Far {
         args: &[String],
         input: &[u8],
         told: bool,
-    ) -> Result<Result<Said, Exit>, Failure> {
+    ) -> Result<Result<CommandResult, Exit>, Failure> {
         let Some(said) = self.ask(verb, args, input)? else {
             return Ok(Err(Exit::Interrupted));
         };
@@ -245,7 +253,7 @@ pub(crate) struct All {
 
 impl All {
     /// Returns the machines of this lab.
-    pub(crate) fn of(place: &Place, lab: &str) -> Result<Self, Failure> {
+    pub(crate) fn of(place: &StoreLocation, lab: &str) -> Result<Self, Failure> {
         let store = find(place)?;
         let running = constel_cluster::agent::labs::running(store.as_ref())?;
         let order = led(&running, lab)?;
@@ -270,7 +278,7 @@ impl All {
         &self,
         machine: &str,
         verb: &[String],
-    ) -> Result<Option<Result<Said, String>>, Failure> {
+    ) -> Result<Option<Result<CommandResult, String>>, Failure> {
         let question = self.question(machine, verb);
         let said = ask(&self.store, &self.lab, &question, &[], &self.stop)?;
         Ok(self.said(machine, said))
@@ -280,7 +288,7 @@ impl All {
     pub(crate) fn first(&self, verb: &[String], args: &[String], input: &[u8]) -> Outcome {
         let mut silence = None;
         for machine in &self.machines {
-            let question = Question {
+            let question = CommandRequest {
                 args: args.to_vec(),
                 ..self.question(machine, verb)
             };
@@ -301,7 +309,7 @@ impl All {
         machine: &str,
         verb: &[String],
         hear: &mut dyn FnMut(&[u8]),
-    ) -> Result<Option<Result<Said, String>>, Failure> {
+    ) -> Result<Option<Result<CommandResult, String>>, Failure> {
         let question = self.question(machine, verb);
         let said = follow(&self.store, &self.lab, &question, &self.stop, hear)?;
         Ok(self.said(machine, said))
@@ -312,15 +320,19 @@ impl All {
         self.stop.store(true, Ordering::Release);
     }
 
-    fn question(&self, machine: &str, verb: &[String]) -> Question {
-        Question {
+    fn question(&self, machine: &str, verb: &[String]) -> CommandRequest {
+        CommandRequest {
             machine: machine.to_owned(),
             verb: verb.to_vec(),
             args: Vec::new(),
         }
     }
 
-    fn said(&self, machine: &str, said: Option<Said>) -> Option<Result<Said, String>> {
+    fn said(
+        &self,
+        machine: &str,
+        said: Option<CommandResult>,
+    ) -> Option<Result<CommandResult, String>> {
         match said {
             Some(said) => Some(Ok(said)),
             None if self.stop.load(Ordering::Acquire) => None,
@@ -334,7 +346,7 @@ fn silent(machine: &str, lab: &str) -> String {
 }
 
 /// Returns the order of a lab that has a controller.
-fn led<'a>(running: &'a [Order], lab: &str) -> Result<&'a Order, Failure> {
+fn led<'a>(running: &'a [LabDescription], lab: &str) -> Result<&'a LabDescription, Failure> {
     let found = running.iter().find(|order| order.lab == lab);
     found.ok_or_else(|| {
         let all: Vec<&str> = running.iter().map(|order| order.lab.as_str()).collect();
@@ -358,7 +370,7 @@ impl Elsewhere<'_> {
     }
 }
 
-fn printed(said: &Said) -> Outcome {
+fn printed(said: &CommandResult) -> Outcome {
     output::raw(&said.stdout)?;
     output::raw_to_stderr(&said.stderr);
     if said.cut {
@@ -368,7 +380,7 @@ fn printed(said: &Said) -> Outcome {
 }
 
 /// Prints labs on several machines.
-pub(crate) fn list(place: &Place, json: bool) -> Outcome {
+pub(crate) fn list(place: &StoreLocation, json: bool) -> Outcome {
     let store = find(place)?;
     let labs = constel_cluster::agent::labs::listed(store.as_ref())?;
     if json {
@@ -398,7 +410,7 @@ pub(crate) fn list(place: &Place, json: bool) -> Outcome {
 }
 
 /// Stops labs on several machines; returns when they have ended.
-pub(crate) fn down(place: &Place, labs: &[String], json: bool) -> Outcome {
+pub(crate) fn down(place: &StoreLocation, labs: &[String], json: bool) -> Outcome {
     let store = find(place)?;
     let store = store.as_ref();
     let running = constel_cluster::agent::labs::running(store)?;

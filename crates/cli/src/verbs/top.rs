@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use constel_control::metrics::{Busy, Look, Meter};
+use constel_control::metrics::{BusyEdge, LabSnapshot, Meter};
 
 use crate::args::Top;
 use crate::exit::{Exit, Failure, Outcome};
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Top) -> Outcome {
     // The first sample is the reference for later ones.
     meter.look()?;
     let anew = io::stdout().is_terminal() && !args.json;
-    let mut looks = 0;
+    let mut samples = 0;
     loop {
         if !sleep(every, &stop) {
             return Ok(Exit::Interrupted);
@@ -45,8 +45,8 @@ pub(crate) fn run(args: &Top) -> Outcome {
             }
             output::text(&format!("{}\n", text(&look, args.rows)))?;
         }
-        looks += 1;
-        if args.looks.is_some_and(|most| looks >= most.get()) {
+        samples += 1;
+        if args.samples.is_some_and(|most| samples >= most.get()) {
             return Ok(Exit::Done);
         }
     }
@@ -65,7 +65,7 @@ fn sleep(time: Duration, stop: &AtomicBool) -> bool {
     false
 }
 
-fn text(look: &Look, rows: usize) -> String {
+fn text(look: &LabSnapshot, rows: usize) -> String {
     let lab = &look.shown.lab;
     let time = output::lab_time(lab.t_ns);
     let mut text = format!(
@@ -83,10 +83,10 @@ fn text(look: &Look, rows: usize) -> String {
             plane.totals.counters.delivered,
             plane.totals.counters.dropped(),
             output::or_dash(late),
-            plane.unintended.total()
+            plane.emulator_drops.total()
         ));
     }
-    let cells = |busy: &Busy| {
+    let cells = |busy: &BusyEdge| {
         vec![
             busy.from.clone(),
             busy.to.clone(),

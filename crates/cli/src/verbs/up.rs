@@ -9,7 +9,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use constel_api::Happening;
+use constel_api::EventData;
 use constel_api::answers::ListedLab;
 use constel_control::{ComingUp, End, Error, EventStream, RunOptions, Staying, Went};
 use constel_scenario::model::ClockTime;
@@ -222,13 +222,13 @@ fn keep(
     let mut kept = Ok(false);
     for event in events {
         match event.what {
-            Happening::Starting { .. } => {
+            EventData::Starting { .. } => {
                 kept = record.keep().map(|()| true);
                 if kept.is_err() {
                     stop.store(true, Ordering::Release);
                 }
             }
-            Happening::Running { .. } => {
+            EventData::Running { .. } => {
                 let path = record.log();
                 if let Err(error) = log.begin(&path) {
                     output::tell(&format!("warning: {}: {error}\n", path.display()));

@@ -14,7 +14,7 @@ use constel_scenario::model::ClockTime;
 use super::scenario;
 use crate::args::{Demo, Run, Time};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::guest::{Guest, Order};
+use crate::guest::{Guest, GuestCommand};
 use crate::{output, signals};
 
 /// Memory of a guest beside what its lab needs: the kernel, and files that programs write.
@@ -126,7 +126,7 @@ fn in_guest(wanted: &Wanted<'_>) -> Outcome {
     }
     let memory_bytes = memory(wanted)?;
     fs::create_dir_all(&results)?;
-    let order = Order {
+    let order = GuestCommand {
         arguments: arguments(std::env::args().skip(1), &results),
         input: wanted.input.to_owned(),
         folder: std::env::current_dir()?,

@@ -65,12 +65,12 @@ fn tell_next(next: &str) {
 
 /// The web view of a lab of this process, read-only, while the lab runs. Its address is printed on stderr, because stdout has
 /// the summary. If it cannot be served, the run continues.
-pub(crate) struct Beside {
+pub(crate) struct WebBesideRun {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Beside {
+impl WebBesideRun {
     /// Starts as soon as the lab answers.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for WebBesideRun {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {

@@ -147,7 +147,7 @@ impl Running {
         let shown = self.shown();
         let rules = shown["rules"].as_array().unwrap();
         let found = rules.iter().find(|shown| shown["name"] == rule).unwrap();
-        found["ways"][way].clone()
+        found["directions"][way].clone()
     }
 
     pub(crate) fn ended(&mut self) -> Option<i32> {

@@ -59,7 +59,7 @@ fn any_machine_answers_for_any_node_and_down_ends_it_on_all() {
             "link fail" | "link heal" => {
                 let set: Value = serde_json::from_str(out).unwrap();
                 assert_eq!(set["edges"].as_array().unwrap().len(), 2, "{set:#}");
-                assert_eq!(set["routes"]["state"], "stood", "{set:#}");
+                assert_eq!(set["routes"]["state"], "converged", "{set:#}");
             }
             "link" if crossing.contains(&row["args"][0].as_str().unwrap()) => {
                 let link: Value = serde_json::from_str(out).unwrap();

@@ -119,7 +119,7 @@ fn raw_ethernet_carries_a_lab_and_leaves_nothing() {
         return;
     };
     let between = &told["between"];
-    assert_eq!(between["carriage"], "ethernet", "{between:#}");
+    assert_eq!(between["transport"], "ethernet", "{between:#}");
     assert_eq!(
         (&between["frame_bytes"], &between["mtu_wanted_bytes"]),
         (&1_514.into(), &1_574.into())

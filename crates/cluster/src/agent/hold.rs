@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::agent::clocks::lease_ns;
 use crate::agent::keys;
-use crate::store::{Answer, Ask, Error, LeaseId, Outcome, Result, Revision, Store, Tenure, Txn};
+use crate::store::{
+    Error, LeaseId, Outcome, Result, Revision, Store, StoreReply, StoreRequest, Tenure, Txn,
+};
 
 /// The hold of one agent on its name.
 pub(crate) struct Hold {
@@ -70,17 +72,18 @@ impl Hold {
         let asked = self.ask(&ask);
         let (answer, trouble) = match asked {
             Ok(answer) => (answer, None),
-            Err(Error::LeaseLost(_)) => (Answer::LeaseLost, None),
+            Err(Error::LeaseLost(_)) => (StoreReply::LeaseLost, None),
             Err(error @ (Error::Unreachable(_) | Error::Uncertain(_))) => {
-                (Answer::Nothing, Some(error))
+                (StoreReply::Nothing, Some(error))
             }
             Err(error) => return Err(error),
         };
         self.trouble = trouble;
-        if let Answer::Granted(lease, _) = answer {
+        if let StoreReply::Granted(lease, _) = answer {
             self.lease = Some(lease);
         }
-        let is_other = matches!(answer, Answer::Looked(Some((lease, _))) if lease != self.lease);
+        let is_other =
+            matches!(answer, StoreReply::Looked(Some((lease, _))) if lease != self.lease);
         self.tenure.answered(number, answer, lease_ns());
         Ok(if is_other {
             Turn::TakenByOther
@@ -89,23 +92,23 @@ impl Hold {
         })
     }
 
-    fn ask(&self, ask: &Ask) -> Result<Answer> {
+    fn ask(&self, ask: &StoreRequest) -> Result<StoreReply> {
         Ok(match ask {
-            Ask::Grant(ttl) => {
+            StoreRequest::Grant(ttl) => {
                 let lease = self.store.grant(*ttl)?;
-                Answer::Granted(lease.id, lease.ttl)
+                StoreReply::Granted(lease.id, lease.ttl)
             }
-            Ask::KeepAlive(lease) => {
+            StoreRequest::KeepAlive(lease) => {
                 self.store.keep_alive(*lease)?;
-                Answer::KeptAlive
+                StoreReply::KeptAlive
             }
-            Ask::Claim(_, txn) => match self.store.commit(txn)? {
-                Outcome::Committed { revision } => Answer::Claimed(revision),
-                Outcome::Refused => Answer::Taken,
+            StoreRequest::Claim(_, txn) => match self.store.commit(txn)? {
+                Outcome::Committed { revision } => StoreReply::Claimed(revision),
+                Outcome::Refused => StoreReply::Taken,
             },
-            Ask::Look(key) => {
+            StoreRequest::Look(key) => {
                 let entry = self.store.get(key)?;
-                Answer::Looked(entry.map(|entry| (entry.lease, entry.created)))
+                StoreReply::Looked(entry.map(|entry| (entry.lease, entry.created)))
             }
         })
     }

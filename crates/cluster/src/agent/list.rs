@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::keys;
-use crate::agent::record::{By, Owner, Record};
+use crate::agent::record::{ClockMethod, Owner, Record};
 use crate::store::{Condition, Listing, Outcome, Result, Revision, Store, Txn};
 use crate::underlay::Endpoint;
 
@@ -48,7 +48,7 @@ pub struct Row {
     /// Upper bound of the error of the offset, nanoseconds.
     pub clock_error_ns: Option<u64>,
     /// Method by which the clock was measured.
-    pub clock_by: Option<By>,
+    pub clock_by: Option<ClockMethod>,
     /// Number of times that its clock, or the reference's, was set.
     pub clock_steps: Option<u64>,
     /// Maximum number of nodes. `null` also if there is no maximum.
@@ -68,7 +68,7 @@ pub struct Row {
     /// Process ID of the agent on that host.
     pub pid: Option<u32>,
     /// Half of the shortest round-trip time to the reference, nanoseconds.
-    pub way_ns: Option<u64>,
+    pub one_way_ns: Option<u64>,
     /// Interface where it listens.
     pub interface: Option<String>,
     /// MTU of that interface, bytes.
@@ -155,7 +155,7 @@ fn row(machine: String, known: Known) -> Row {
         underlay: underlay.map(|at| at.address.to_string()),
         host: record.map(|r| r.host.clone()),
         pid: record.map(|r| r.pid),
-        way_ns: clock.map(|c| c.way_ns),
+        one_way_ns: clock.map(|c| c.one_way_ns),
         interface: underlay.map(|at| at.interface.clone()),
         mtu_bytes: underlay.map(|at| at.mtu_bytes),
         ethernet: underlay

@@ -14,7 +14,7 @@ use crate::agent::clocks::{drawn, mono_ns, wall_ahead_ns};
 use crate::agent::compare::{Compared, Comparison};
 use crate::agent::keys;
 use crate::agent::list::{Known, reference, roster};
-use crate::agent::record::{By, Clock, UnderlayAt};
+use crate::agent::record::{Clock, ClockMethod, UnderlayAt};
 use crate::agent::underlay::is_patience;
 use crate::store::{LeaseId, Result, Store};
 use crate::underlay::{PING_BYTES, Ping};
@@ -47,7 +47,7 @@ pub(crate) struct ClockState {
     /// Number of jumps between these two clocks. They jump when a machine sleeps.
     pub(crate) jumps: u64,
     /// Half of the longest round-trip time that is remembered, nanoseconds.
-    pub(crate) longest_way_ns: u64,
+    pub(crate) longest_one_way_ns: u64,
 }
 
 /// The thread that measures this machine's clock.
@@ -130,7 +130,7 @@ impl Measure<'_> {
             let asked = Instant::now();
             if let Some(compared) = ping(socket, *key) {
                 answered = true;
-                self.learn(target, compared, By::Underlay);
+                self.learn(target, compared, ClockMethod::Underlay);
             } else if !answered {
                 break;
             }
@@ -141,7 +141,7 @@ impl Measure<'_> {
         }
         let compared = asker.ask(&target.name, ASK_PATIENCE, || !self.has_ended())?;
         if let Some(compared) = compared {
-            self.learn(target, compared, By::Store);
+            self.learn(target, compared, ClockMethod::Store);
         }
         // A machine that has just joined has no record yet, so try again soon.
         let rest = match known.record {
@@ -152,7 +152,7 @@ impl Measure<'_> {
         Ok(())
     }
 
-    fn learn(&self, target: &mut Target, compared: Compared, by: By) {
+    fn learn(&self, target: &mut Target, compared: Compared, by: ClockMethod) {
         target.known.learn(compared, wall_ahead_ns());
         let Some(offset) = target.known.estimate.at(mono_ns()) else {
             return;
@@ -161,7 +161,7 @@ impl Measure<'_> {
             against: target.name.clone(),
             offset_ns: target.known.wall_offset_ns(offset),
             error_ns: offset.error_ns,
-            way_ns: offset.way_ns,
+            one_way_ns: offset.one_way_ns,
             by,
             steps: target.known.sets(),
         };
@@ -170,7 +170,7 @@ impl Measure<'_> {
             clock,
             ahead_ns: offset.ahead_ns,
             jumps: target.known.estimate.steps(),
-            longest_way_ns: ways.map_or(offset.way_ns, |ways| ways.longest_ns),
+            longest_one_way_ns: ways.map_or(offset.one_way_ns, |ways| ways.longest_ns),
         }));
     }
 
@@ -203,15 +203,15 @@ fn itself(name: &str) -> ClockState {
         against: name.to_owned(),
         offset_ns: 0,
         error_ns: 0,
-        way_ns: 0,
-        by: By::Itself,
+        one_way_ns: 0,
+        by: ClockMethod::Itself,
         steps: 0,
     };
     ClockState {
         clock,
         ahead_ns: 0,
         jumps: 0,
-        longest_way_ns: 0,
+        longest_one_way_ns: 0,
     }
 }
 

@@ -35,7 +35,7 @@ const FRAME_BYTES: usize = 16_384;
 /// The result of testing raw Ethernet from one machine to another and back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reach {
+pub enum EthernetReach {
     /// Frames of the requested length return.
     Whole,
     /// Short frames return, and those of the requested length do not.
@@ -135,8 +135,8 @@ fn ping_in(frame: &mut [u8]) -> Option<([u8; 6], Ping)> {
 type Goal = ([u8; 6], u64);
 
 /// Tests each of these machines from an interface.
-fn probe(interface: &Interface, goals: &[Option<Goal>], frame_bytes: usize) -> Vec<Reach> {
-    let nobody = || vec![Reach::Nothing; goals.len()];
+fn probe(interface: &Interface, goals: &[Option<Goal>], frame_bytes: usize) -> Vec<EthernetReach> {
+    let nobody = || vec![EthernetReach::Nothing; goals.len()];
     let (Some(socket), Ok(first)) = (socket_on(interface), random_bytes()) else {
         return nobody();
     };
@@ -176,9 +176,9 @@ fn probe(interface: &Interface, goals: &[Option<Goal>], frame_bytes: usize) -> V
         }
     }
     let reach = |(number, goal): (usize, &Option<Goal>)| match goal {
-        Some(_) if !missing.contains(&(2 * number)) => Reach::Whole,
-        Some(_) if !missing.contains(&(2 * number + 1)) => Reach::Short,
-        _ => Reach::Nothing,
+        Some(_) if !missing.contains(&(2 * number)) => EthernetReach::Whole,
+        Some(_) if !missing.contains(&(2 * number + 1)) => EthernetReach::Short,
+        _ => EthernetReach::Nothing,
     };
     goals.iter().enumerate().map(reach).collect()
 }
@@ -235,7 +235,7 @@ pub fn reaches(
     store: &Arc<dyn Store>,
     machines: &[String],
     frame_bytes: usize,
-) -> Result<Vec<(String, String, Reach)>> {
+) -> Result<Vec<(String, String, EthernetReach)>> {
     let lease = store.grant(LEASE)?.id;
     let told = ask(store, machines, frame_bytes, lease);
     store.revoke(lease)?;
@@ -247,7 +247,7 @@ fn ask(
     machines: &[String],
     frame_bytes: usize,
     lease: LeaseId,
-) -> Result<Vec<(String, String, Reach)>> {
+) -> Result<Vec<(String, String, EthernetReach)>> {
     let number = format!("{:016x}", u64::from_be_bytes(random_bytes()?));
     let prefix = keys::reached(&number);
     let mut answers = Follow::new(Arc::clone(store), &prefix)?;
@@ -271,11 +271,11 @@ fn ask(
     }
     let pairs = asked.iter().flat_map(|(name, others)| {
         let answer = answers.known().get(&format!("{prefix}{name}"));
-        let reached =
-            answer.and_then(|entry| serde_json::from_slice::<Vec<Reach>>(&entry.value).ok());
+        let reached = answer
+            .and_then(|entry| serde_json::from_slice::<Vec<EthernetReach>>(&entry.value).ok());
         let reached = reached.unwrap_or_default();
         others.iter().enumerate().map(move |(place, other)| {
-            let reach = reached.get(place).copied().unwrap_or(Reach::Unsaid);
+            let reach = reached.get(place).copied().unwrap_or(EthernetReach::Unsaid);
             ((*name).clone(), other.clone(), reach)
         })
     });

@@ -68,9 +68,9 @@ pub struct Clock {
     /// none is set.
     pub error_ns: u64,
     /// Half of the shortest round-trip time, nanoseconds.
-    pub way_ns: u64,
+    pub one_way_ns: u64,
     /// Method of the last measurement.
-    pub by: By,
+    pub by: ClockMethod,
     /// Number of times that one of the two clocks was set.
     pub steps: u64,
 }
@@ -78,7 +78,7 @@ pub struct Clock {
 /// The method by which a clock is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum By {
+pub enum ClockMethod {
     /// The machine itself is the reference.
     Itself,
     /// Datagrams between the machines.
@@ -87,7 +87,7 @@ pub enum By {
     Store,
 }
 
-impl By {
+impl ClockMethod {
     /// Returns the method as in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use constel_link::PortId;
 
 use crate::crossing::Layout;
-use crate::underlay::{Carriage, Cipher, Endpoint, Key, Whose};
+use crate::underlay::{Cipher, Endpoint, Key, MachineTransport, PortOwner};
 
 /// A machine of the lab.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Machine {
 
 /// The reason why machines are not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Wrong {
+pub enum LayoutError {
     /// A number that no machine has.
     #[error("there is no machine {number} among {machines}")]
     NoMachine {
@@ -32,9 +32,9 @@ pub enum Wrong {
     /// Two machines listen at the same address.
     #[error("machines {0} and {1} are both at {2}")]
     SamePlace(String, String, Endpoint),
-    /// A machine's address belongs to another carriage.
+    /// A machine's address belongs to another transport.
     #[error("machine {0} is at {1}, where {by} does not go", by = .2.as_str())]
-    OtherCarriage(String, Endpoint, Carriage),
+    OtherCarriage(String, Endpoint, MachineTransport),
 }
 
 /// All machines of the lab.
@@ -51,7 +51,7 @@ pub(crate) struct Machines {
 }
 
 impl Machines {
-    pub(crate) fn new(layout: Layout, carriage: Carriage) -> Result<Self, Wrong> {
+    pub(crate) fn new(layout: Layout, transport: MachineTransport) -> Result<Self, LayoutError> {
         let Layout {
             here,
             machines,
@@ -64,19 +64,19 @@ impl Machines {
         let wrong = owners.iter().copied().chain([here]).find(is_none);
         if let Some(number) = wrong {
             let machines = machines.len();
-            return Err(Wrong::NoMachine { number, machines });
+            return Err(LayoutError::NoMachine { number, machines });
         }
         for (number, one) in machines.iter().enumerate() {
             let mut others = machines[..number].iter();
             if let Some(other) = others.find(|other| one.address.is_at(other.address)) {
                 let names = (other.name.clone(), one.name.clone());
-                return Err(Wrong::SamePlace(names.0, names.1, one.address));
+                return Err(LayoutError::SamePlace(names.0, names.1, one.address));
             }
-            if one.address.carriage() != carriage {
-                return Err(Wrong::OtherCarriage(
+            if one.address.transport() != transport {
+                return Err(LayoutError::OtherCarriage(
                     one.name.clone(),
                     one.address,
-                    carriage,
+                    transport,
                 ));
             }
         }
@@ -107,11 +107,11 @@ impl Machines {
     }
 
     /// Records that a port's node is on another machine from now on. Unknown ports are ignored.
-    pub(crate) fn give(&self, port: PortId, machine: usize) -> Result<(), Wrong> {
+    pub(crate) fn give(&self, port: PortId, machine: usize) -> Result<(), LayoutError> {
         let machines = self.machines.len();
         if machine >= machines {
             let number = machine;
-            return Err(Wrong::NoMachine { number, machines });
+            return Err(LayoutError::NoMachine { number, machines });
         }
         if let Some(owner) = self.owners.get(port.0 as usize) {
             owner.store(machine, Ordering::Release);
@@ -182,13 +182,13 @@ impl Machines {
     }
 
     /// Returns the owner of this port, as the receiver needs it.
-    pub(crate) fn whose(&self, port: PortId) -> Whose {
+    pub(crate) fn whose(&self, port: PortId) -> PortOwner {
         match self.owner(port) {
-            Some(owner) if owner == self.here => Whose::Ours,
+            Some(owner) if owner == self.here => PortOwner::Ours,
             Some(owner) if !self.has_lost(owner) => {
-                Whose::Machine(owner, self.machines[owner].token)
+                PortOwner::Machine(owner, self.machines[owner].token)
             }
-            _ => Whose::Nobody,
+            _ => PortOwner::Nobody,
         }
     }
 
@@ -233,8 +233,8 @@ mod tests {
         }
     }
 
-    fn told(layout: Layout) -> Result<Machines, Wrong> {
-        Machines::new(layout, Carriage::Udp)
+    fn told(layout: Layout) -> Result<Machines, LayoutError> {
+        Machines::new(layout, MachineTransport::Udp)
     }
 
     #[test]
@@ -242,9 +242,9 @@ mod tests {
         let machines = vec![machine("a", 1), machine("b", 2), machine("c", 3)];
         let known = told(layout(machines, vec![0, 1, 2, 1])).unwrap();
         assert_eq!(known.far_ports(), [1, 2, 3].map(PortId));
-        assert_eq!(known.whose(PortId(0)), Whose::Ours);
-        assert_eq!(known.whose(PortId(1)), Whose::Machine(1, 2));
-        assert_eq!(known.whose(PortId(4)), Whose::Nobody);
+        assert_eq!(known.whose(PortId(0)), PortOwner::Ours);
+        assert_eq!(known.whose(PortId(1)), PortOwner::Machine(1, 2));
+        assert_eq!(known.whose(PortId(4)), PortOwner::Nobody);
         assert_eq!(known.way_to(PortId(2)), Some((2, at(3))));
         assert_eq!(
             (known.way_to(PortId(0)), known.way_to(PortId(4))),
@@ -257,9 +257,9 @@ mod tests {
         assert!(known.lose(1) && !known.lose(0) && !known.lose(3));
         assert_eq!(
             (known.whose(PortId(1)), known.way_to(PortId(3))),
-            (Whose::Nobody, None)
+            (PortOwner::Nobody, None)
         );
-        assert_eq!(known.whose(PortId(2)), Whose::Machine(2, 3));
+        assert_eq!(known.whose(PortId(2)), PortOwner::Machine(2, 3));
         assert!(known.is_of_lost(PortId(3)) && !known.is_of_lost(PortId(2)));
     }
 
@@ -271,8 +271,8 @@ mod tests {
         known.give(PortId(1), 0).unwrap();
         known.give(PortId(2), 2).unwrap();
         known.give(PortId(9), 2).unwrap();
-        assert_eq!(known.whose(PortId(1)), Whose::Ours);
-        assert_eq!(known.whose(PortId(2)), Whose::Machine(2, 3));
+        assert_eq!(known.whose(PortId(1)), PortOwner::Ours);
+        assert_eq!(known.whose(PortId(2)), PortOwner::Machine(2, 3));
         assert_eq!(known.way_to(PortId(1)), None);
         assert_eq!(known.way_to(PortId(2)), Some((2, at(3))));
         assert!(!known.is_of_lost(PortId(2)));
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused() {
         let two = || vec![machine("a", 1), machine("b", 2)];
-        let none = Wrong::NoMachine {
+        let none = LayoutError::NoMachine {
             number: 2,
             machines: 2,
         };
@@ -295,7 +295,7 @@ mod tests {
         let twice = vec![machine("a", 1), machine("b", 1)];
         let wrong = told(layout(twice, vec![])).unwrap_err();
         assert_eq!(wrong.to_string(), "machines a and b are both at 10.0.0.1:1");
-        let other = Machines::new(layout(two(), vec![]), Carriage::Ethernet);
+        let other = Machines::new(layout(two(), vec![]), MachineTransport::Ethernet);
         let other = other.unwrap_err().to_string();
         assert!(other.contains("where ethernet does not go"), "{other}");
     }

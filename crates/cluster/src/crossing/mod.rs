@@ -29,10 +29,10 @@ use wire::Socket;
 
 use crate::underlay::CrossingCounts;
 
-pub use crate::underlay::{Carriage, Endpoint, Key};
+pub use crate::underlay::{Endpoint, Key, MachineTransport};
 pub use constel_host::ethernet::Interface;
 pub use listen::Listening;
-pub use machines::{Machine, Wrong};
+pub use machines::{LayoutError, Machine};
 pub use time::LabTime;
 pub use wire::Wire;
 
@@ -99,10 +99,10 @@ impl Crossing {
     /// ([`Plane::far`](constel_drivers::Plane::far)).
     ///
     /// # Errors
-    /// [`Wrong`] for machines that are not valid; errors of the operating system.
+    /// [`LayoutError`] for machines that are not valid; errors of the operating system.
     pub fn open(wire: Wire, layout: Layout, time: LabTime) -> Result<(Self, FarPorts), OpenError> {
         let (lab, ahead_ns) = (layout.lab & 0x00ff_ffff, layout.ahead_ns);
-        let machines = Machines::new(layout, wire.carriage())?;
+        let machines = Machines::new(layout, wire.transport())?;
         let socket = Socket::open(wire, lab, &machines)?;
         let ports = machines.far_ports();
         let shared = Arc::new(Shared {
@@ -149,7 +149,7 @@ impl Crossing {
     /// there are accepted as theirs.
     ///
     /// # Errors
-    /// [`Wrong::NoMachine`]; with raw Ethernet, the errors of the kernel.
+    /// [`LayoutError::NoMachine`]; with raw Ethernet, the errors of the kernel.
     pub fn give(&self, ports: &[PortId], machine: usize) -> Result<(), OpenError> {
         let Shared {
             machines, socket, ..
@@ -185,7 +185,7 @@ impl Listening {
 pub enum OpenError {
     /// The machines are not valid.
     #[error(transparent)]
-    Wrong(#[from] Wrong),
+    Wrong(#[from] LayoutError),
     /// The operating system refused the socket.
     #[error("the socket between the machines: {0}")]
     Os(#[from] io::Error),

@@ -16,7 +16,7 @@ use rustix::net::sockopt::{
 use crate::crossing::OpenError;
 use crate::crossing::ethernet::Ethernet;
 use crate::crossing::machines::Machines;
-use crate::underlay::{Carriage, ETHER_TYPE, Endpoint};
+use crate::underlay::{ETHER_TYPE, Endpoint, MachineTransport};
 
 /// The size of the kernel's buffers for frames that wait to be read or sent: about ten milliseconds of traffic.
 const BUFFER_BYTES: usize = 4 << 20;
@@ -33,10 +33,10 @@ pub enum Wire {
 impl Wire {
     /// Returns the kind of the wire.
     #[must_use]
-    pub fn carriage(&self) -> Carriage {
+    pub fn transport(&self) -> MachineTransport {
         match self {
-            Self::Udp(_) => Carriage::Udp,
-            Self::Ethernet(_) => Carriage::Ethernet,
+            Self::Udp(_) => MachineTransport::Udp,
+            Self::Ethernet(_) => MachineTransport::Ethernet,
         }
     }
 

@@ -25,6 +25,6 @@ mod without;
 pub use homes::{Homes, Moved};
 pub use load::{Load, Loads};
 pub use machine::{MOST_MACHINES, Machine, Machines, MachinesError, NameError};
-pub use placement::{Order, Pin, PinError, Placement, PlacementError};
+pub use placement::{Pin, PinError, Placement, PlacementError, PlacementPolicy};
 pub use round_robin::{Dealt, weighted_round_robin};
 pub use without::Division;

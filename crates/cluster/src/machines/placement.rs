@@ -18,7 +18,7 @@ use crate::machines::ties;
 /// The policy that distributes nodes to machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+pub enum PlacementPolicy {
     /// Adjacent nodes together, so that few links cross. Uses whole planes if possible.
     #[default]
     FewestCrossings,
@@ -144,7 +144,7 @@ impl Placement {
         lab: &Lab,
         machines: &Machines,
         pins: &[Pin],
-        order: Order,
+        order: PlacementPolicy,
     ) -> Result<Self, PlacementError> {
         let pinned = pinned(lab, machines, pins)?;
         let name = |node: u32| lab.layout.node(NodeId(node)).name.clone();
@@ -254,7 +254,7 @@ fn pinned(
 pub(crate) fn place(
     graph: &Graph,
     machines: &Machines,
-    order: Order,
+    order: PlacementPolicy,
     orders: impl FnOnce() -> Vec<Vec<usize>>,
 ) -> Result<Vec<usize>, PlacementError> {
     let caps: Vec<Option<u32>> = machines.all().iter().map(|m| m.capacity).collect();
@@ -292,8 +292,10 @@ pub(crate) fn place(
         )
     };
     match order {
-        Order::FewestCrossings => fewest_crossings(graph, &bounds, &orders()).ok_or_else(lump),
-        Order::RoundRobin => by_turns(graph, &weights, &caps).ok_or_else(lump),
+        PlacementPolicy::FewestCrossings => {
+            fewest_crossings(graph, &bounds, &orders()).ok_or_else(lump)
+        }
+        PlacementPolicy::RoundRobin => by_turns(graph, &weights, &caps).ok_or_else(lump),
     }
 }
 

@@ -7,7 +7,7 @@ use constel_topology::NodeId;
 
 use crate::machines::graph::Graph;
 use crate::machines::machine::{Machine, Machines};
-use crate::machines::placement::{Order, Pin, orders, place};
+use crate::machines::placement::{Pin, PlacementPolicy, orders, place};
 use crate::machines::ties;
 
 /// The division of a lab.
@@ -18,13 +18,13 @@ pub struct Division {
     /// Nodes with a given machine.
     pub pins: Vec<Pin>,
     /// The policy for the other nodes.
-    pub order: Order,
+    pub order: PlacementPolicy,
 }
 
 /// The division after losses: the remaining machines, and the nodes that are on them or move to them.
 struct Rest<'a> {
     lab: &'a Lab,
-    order: Order,
+    order: PlacementPolicy,
     /// The remaining machines, and their indices among all.
     machines: Machines,
     places: Vec<usize>,

@@ -43,8 +43,8 @@ pub use model::{
     Condition, Entry, Event, Lease, LeaseId, Listing, MOST_BYTES, MOST_OPERATIONS, Operation,
     Outcome, Revision, Txn,
 };
-pub use place::{Place, PlaceError};
-pub use tenure::{Answer, Ask, Fence, LEASE, Tenure};
+pub use place::{StoreLocation, StoreLocationError};
+pub use tenure::{Fence, LEASE, StoreReply, StoreRequest, Tenure};
 
 /// Keys with revisions. Every change of the store has a number, its revision, which only increases. A transaction is one
 /// change, whatever its size.

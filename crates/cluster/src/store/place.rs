@@ -11,7 +11,7 @@ use crate::store::{Etcd, Folder, Store};
 
 /// The location of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum StoreLocation {
     /// An etcd cluster.
     Etcd(Address),
     /// A folder of this host.
@@ -20,7 +20,7 @@ pub enum Place {
 
 /// The error for a text that is not the location of a store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PlaceError {
+pub enum StoreLocationError {
     /// The text looks like a cluster and is invalid.
     #[error(transparent)]
     Address(#[from] AddressError),
@@ -31,7 +31,7 @@ pub enum PlaceError {
     Neither(String),
 }
 
-impl Place {
+impl StoreLocation {
     /// Opens the store for reading: a folder must contain a store already. Sends no request to a cluster yet.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StoreLocation {
     /// Leaves out passwords.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -67,16 +67,16 @@ impl fmt::Display for Place {
     }
 }
 
-impl FromStr for Place {
-    type Err = PlaceError;
+impl FromStr for StoreLocation {
+    type Err = StoreLocationError;
 
-    fn from_str(text: &str) -> std::result::Result<Self, PlaceError> {
+    fn from_str(text: &str) -> std::result::Result<Self, StoreLocationError> {
         if text.contains("://") {
             return Ok(Self::Etcd(text.parse()?));
         }
         match text.contains('/') {
             true => Ok(Self::Folder(PathBuf::from(text))),
-            false => Err(PlaceError::Neither(text.to_owned())),
+            false => Err(StoreLocationError::Neither(text.to_owned())),
         }
     }
 }
@@ -87,10 +87,13 @@ mod tests {
 
     #[test]
     fn clusters_and_folders_are_told_apart() {
-        let read = |text: &str| text.parse::<Place>();
-        assert!(matches!(read("etcd://10.0.0.1:2379"), Ok(Place::Etcd(_))));
+        let read = |text: &str| text.parse::<StoreLocation>();
+        assert!(matches!(
+            read("etcd://10.0.0.1:2379"),
+            Ok(StoreLocation::Etcd(_))
+        ));
         for folder in ["/run/s", "./s", "a/b"] {
-            assert_eq!(read(folder), Ok(Place::Folder(folder.into())));
+            assert_eq!(read(folder), Ok(StoreLocation::Folder(folder.into())));
         }
         for (wrong, named) in [
             ("http://a:1", "etcd://"),

@@ -31,7 +31,7 @@ const PATIENCE_NS: u64 = 3_000_000_000;
 
 /// A request to the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ask {
+pub enum StoreRequest {
     /// Grant a lease of this duration.
     Grant(Duration),
     /// Renew the lease.
@@ -44,7 +44,7 @@ pub enum Ask {
 
 /// The answer of the store to the last request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum StoreReply {
     /// The lease, and its duration.
     Granted(LeaseId, Duration),
     /// The lease was renewed.
@@ -85,7 +85,7 @@ pub struct Tenure {
     lease: Option<Leased>,
     parts: BTreeMap<String, PartState>,
     /// The pending request, and the time when it left.
-    asked: Option<(Ask, u64)>,
+    asked: Option<(StoreRequest, u64)>,
     /// Number of the last request.
     number: u64,
     /// No request about parts that are not held is sent before this time.
@@ -131,7 +131,7 @@ impl Tenure {
 
     /// Returns the next request to the store with its number, if one is due. At most one is pending. A request without an
     /// answer for some seconds is abandoned, and its answer is ignored.
-    pub fn next(&mut self, now_ns: u64) -> Option<(u64, Ask)> {
+    pub fn next(&mut self, now_ns: u64) -> Option<(u64, StoreRequest)> {
         if let Some((ask, left_ns)) = &self.asked {
             if now_ns < left_ns + PATIENCE_NS {
                 return None;
@@ -144,10 +144,10 @@ impl Tenure {
             self.lose();
         }
         let ask = match self.lease {
-            None => Ask::Grant(LEASE),
+            None => StoreRequest::Grant(LEASE),
             Some(lease) if now_ns >= self.next_sign_ns => {
                 self.next_sign_ns = now_ns + lease.ttl_ns / SIGNS;
-                Ask::KeepAlive(lease.id)
+                StoreRequest::KeepAlive(lease.id)
             }
             Some(lease) => self.about_parts(lease.id, now_ns)?,
         };
@@ -156,7 +156,7 @@ impl Tenure {
         Some((self.number, ask))
     }
 
-    fn about_parts(&mut self, lease: LeaseId, now_ns: u64) -> Option<Ask> {
+    fn about_parts(&mut self, lease: LeaseId, now_ns: u64) -> Option<StoreRequest> {
         if now_ns < self.next_look_ns {
             return None;
         }
@@ -166,21 +166,21 @@ impl Tenure {
             .iter()
             .find(|(_, part)| **part == PartState::Unclear)
         {
-            return Some(Ask::Look(key.clone()));
+            return Some(StoreRequest::Look(key.clone()));
         }
         let (key, _) = self
             .parts
             .iter()
             .find(|(_, part)| **part == PartState::Wanted)?;
         let claim = Txn::new().when(Condition::absent(key));
-        Some(Ask::Claim(
+        Some(StoreRequest::Claim(
             key.clone(),
             claim.put_leased(key, self.name.clone(), lease),
         ))
     }
 
     /// Takes the answer to the request with this number.
-    pub fn answered(&mut self, number: u64, answer: Answer, now_ns: u64) {
+    pub fn answered(&mut self, number: u64, answer: StoreReply, now_ns: u64) {
         // A late answer to an abandoned request: the state has moved on.
         if number != self.number {
             return;
@@ -189,7 +189,7 @@ impl Tenure {
             return;
         };
         match (ask, answer) {
-            (Ask::Grant(_), Answer::Granted(id, ttl)) => {
+            (StoreRequest::Grant(_), StoreReply::Granted(id, ttl)) => {
                 // The lease counts from when the request left, because the store may have started it at any time after that.
                 let ttl_ns = u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX);
                 self.lease = Some(Leased {
@@ -199,20 +199,20 @@ impl Tenure {
                 });
                 self.next_sign_ns = left_ns + ttl_ns / SIGNS;
             }
-            (Ask::KeepAlive(_), Answer::KeptAlive) => {
+            (StoreRequest::KeepAlive(_), StoreReply::KeptAlive) => {
                 if let Some(lease) = &mut self.lease {
                     lease.alive_ns = left_ns;
                 }
             }
-            (Ask::Claim(key, _), Answer::Claimed(token)) => {
+            (StoreRequest::Claim(key, _), StoreReply::Claimed(token)) => {
                 self.parts.insert(key, PartState::Held(token));
             }
             // An abandoned claim of this machine may have succeeded, so read the owner after a while.
-            (Ask::Claim(key, _), Answer::Taken) => {
+            (StoreRequest::Claim(key, _), StoreReply::Taken) => {
                 self.parts.insert(key, PartState::Unclear);
                 self.next_look_ns = now_ns + 500_000_000;
             }
-            (Ask::Look(key), Answer::Looked(found)) => {
+            (StoreRequest::Look(key), StoreReply::Looked(found)) => {
                 let own = self.lease.map(|lease| lease.id);
                 let part = match found {
                     // The key carries this machine's lease, so an earlier claim of this machine has succeeded.
@@ -227,14 +227,14 @@ impl Tenure {
                 };
                 self.parts.insert(key, part);
             }
-            (_, Answer::LeaseLost) => self.lose(),
+            (_, StoreReply::LeaseLost) => self.lose(),
             (ask, _) => self.nothing(&ask),
         }
     }
 
-    fn nothing(&mut self, ask: &Ask) {
+    fn nothing(&mut self, ask: &StoreRequest) {
         self.asked = None;
-        if let Ask::Claim(key, _) = ask {
+        if let StoreRequest::Claim(key, _) = ask {
             self.parts.insert(key.clone(), PartState::Unclear);
         }
     }

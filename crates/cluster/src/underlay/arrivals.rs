@@ -8,7 +8,7 @@ const WORDS: usize = WINDOW as usize / 64;
 
 /// The arrival of a frame, relative to earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Came {
+pub enum ArrivalOrder {
     /// No later frame had arrived.
     InOrder,
     /// A later frame had arrived before it.
@@ -71,13 +71,13 @@ impl Arrivals {
     }
 
     /// Records the arrival of a frame with this number.
-    pub fn came(&mut self, sequence: u32) -> Came {
+    pub fn came(&mut self, sequence: u32) -> ArrivalOrder {
         // Numbers wrap around, so a distance below half the range means ahead. Senders begin at zero.
         let ahead = sequence.wrapping_sub(self.next.unwrap_or_default());
         let is_leap = ahead >= WINDOW && (self.next.is_none() || ahead < 1 << 31);
         if is_leap && self.leap != Some(sequence) {
             self.leap = Some(sequence.wrapping_add(1));
-            return Came::Astray;
+            return ArrivalOrder::Astray;
         }
         let next = *self.next.get_or_insert(sequence);
         let ahead = sequence.wrapping_sub(next);
@@ -94,23 +94,23 @@ impl Arrivals {
             // Skipped numbers count as missing until they arrive.
             self.missing += u64::from(ahead);
             self.arrived += 1;
-            return Came::InOrder;
+            return ArrivalOrder::InOrder;
         }
         let behind = next.wrapping_sub(sequence) - 1;
         // The bit of such an old number now belongs to a newer one.
         if behind >= self.span {
             self.forgotten += 1;
-            return Came::Forgotten;
+            return ArrivalOrder::Forgotten;
         }
         if self.has(sequence) {
             self.copies += 1;
-            return Came::Again;
+            return ArrivalOrder::Again;
         }
         self.set(sequence);
         self.missing -= 1;
         self.reordered += 1;
         self.arrived += 1;
-        Came::Overtaken
+        ArrivalOrder::Overtaken
     }
 
     /// Clears the bits of `count` numbers from `next` on, which older numbers have used before.
@@ -160,14 +160,14 @@ mod tests {
             (3, 1, 1, 1)
         );
         assert_eq!(told.missing, u64::from(WINDOW) - 3);
-        assert_eq!(told.came(10 + WINDOW), Came::InOrder);
-        assert_eq!(told.came(10), Came::Forgotten);
-        assert_eq!(told.came(11), Came::Again);
+        assert_eq!(told.came(10 + WINDOW), ArrivalOrder::InOrder);
+        assert_eq!(told.came(10), ArrivalOrder::Forgotten);
+        assert_eq!(told.came(11), ArrivalOrder::Again);
         // The numbers that take over these bits are new.
-        assert_eq!(told.came(9 + 3 * WINDOW), Came::Astray);
-        assert_eq!(told.came(10 + 3 * WINDOW), Came::InOrder);
-        assert_eq!(told.came(11 + 2 * WINDOW), Came::Overtaken);
-        assert_eq!(told.came(11 + 2 * WINDOW), Came::Again);
+        assert_eq!(told.came(9 + 3 * WINDOW), ArrivalOrder::Astray);
+        assert_eq!(told.came(10 + 3 * WINDOW), ArrivalOrder::InOrder);
+        assert_eq!(told.came(11 + 2 * WINDOW), ArrivalOrder::Overtaken);
+        assert_eq!(told.came(11 + 2 * WINDOW), ArrivalOrder::Again);
     }
 
     proptest! {
@@ -197,27 +197,27 @@ mod tests {
             for number in numbers {
                 let highest = seen.last().copied();
                 let came = match highest {
-                    None => Came::InOrder,
+                    None => ArrivalOrder::InOrder,
                     Some(highest) if number > highest + WINDOW && leap != Some(number) => {
                         leap = Some(number + 1);
-                        Came::Astray
+                        ArrivalOrder::Astray
                     }
                     Some(highest) if number > highest => {
                         leap = None;
-                        Came::InOrder
+                        ArrivalOrder::InOrder
                     }
-                    Some(highest) if number < begins || highest - number >= WINDOW => Came::Forgotten,
-                    Some(_) if seen.contains(&number) => Came::Again,
-                    Some(_) => Came::Overtaken,
+                    Some(highest) if number < begins || highest - number >= WINDOW => ArrivalOrder::Forgotten,
+                    Some(_) if seen.contains(&number) => ArrivalOrder::Again,
+                    Some(_) => ArrivalOrder::Overtaken,
                 };
                 prop_assert_eq!(told.came(first.wrapping_add(number)), came);
                 match came {
-                    Came::InOrder | Came::Overtaken => { seen.insert(number); }
-                    Came::Again => expected.1 += 1,
-                    Came::Forgotten => expected.2 += 1,
-                    Came::Astray => {}
+                    ArrivalOrder::InOrder | ArrivalOrder::Overtaken => { seen.insert(number); }
+                    ArrivalOrder::Again => expected.1 += 1,
+                    ArrivalOrder::Forgotten => expected.2 += 1,
+                    ArrivalOrder::Astray => {}
                 }
-                expected.0 += u64::from(came == Came::Overtaken);
+                expected.0 += u64::from(came == ArrivalOrder::Overtaken);
             }
             let range = u64::from(seen.last().unwrap() - begins) + 1;
             prop_assert_eq!(told.arrived, seen.len() as u64);

@@ -38,7 +38,7 @@ pub struct Offset {
     /// Upper bound of the error, as long as no clock is set.
     pub error_ns: u64,
     /// One-way delay between the machines, taken as half of the shortest round-trip time, nanoseconds.
-    pub way_ns: u64,
+    pub one_way_ns: u64,
 }
 
 impl Offset {
@@ -54,7 +54,7 @@ impl Offset {
 
 /// One-way delay between two machines from the remembered exchanges: half of the round-trip time, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ways {
+pub struct OneWayDelays {
     /// The shortest.
     pub least_ns: u64,
     /// The longest.
@@ -64,7 +64,7 @@ pub struct Ways {
 impl Exchange {
     /// Returns the round-trip time, or `None` if the times contradict each other.
     #[must_use]
-    pub fn way_ns(&self) -> Option<u64> {
+    pub fn one_way_ns(&self) -> Option<u64> {
         let here = self.t4_ns.checked_sub(self.t1_ns)?;
         here.checked_sub(self.t3_ns.checked_sub(self.t2_ns)?)
     }
@@ -94,13 +94,13 @@ impl OffsetEstimate {
     /// Adds a completed exchange. If it cannot be reconciled with earlier ones, a clock was set, and these are forgotten. An
     /// exchange that contradicts itself is counted and not used.
     pub fn learn(&mut self, exchange: Exchange) {
-        if exchange.way_ns().is_none() {
+        if exchange.one_way_ns().is_none() {
             self.contradictions += 1;
             return;
         }
         // The two offsets agree if their error intervals overlap. The 1 covers the rounding of the halves.
         let agrees = |known: Offset| {
-            let own_error_ns = exchange.way_ns().unwrap_or(0) / 2;
+            let own_error_ns = exchange.one_way_ns().unwrap_or(0) / 2;
             known.ahead_ns.abs_diff(exchange.ahead_ns()) <= known.error_ns + own_error_ns + 1
         };
         if !self.at(exchange.t4_ns).is_none_or(agrees) {
@@ -118,13 +118,13 @@ impl OffsetEstimate {
     #[must_use]
     pub fn at(&self, now_ns: u64) -> Option<Offset> {
         let offset = |exchange: &Exchange| {
-            let way_ns = exchange.way_ns().unwrap_or(u64::MAX);
+            let one_way_ns = exchange.one_way_ns().unwrap_or(u64::MAX);
             // Both clocks may drift by this rate, in opposite directions.
             let aged_ns = now_ns.saturating_sub(exchange.t1_ns) / 1_000_000 * 2 * DRIFT_PPM;
             Offset {
                 ahead_ns: exchange.ahead_ns(),
-                error_ns: (way_ns / 2).saturating_add(aged_ns),
-                way_ns: way_ns / 2,
+                error_ns: (one_way_ns / 2).saturating_add(aged_ns),
+                one_way_ns: one_way_ns / 2,
             }
         };
         let known = self.exchanges.iter().map(offset);
@@ -133,9 +133,9 @@ impl OffsetEstimate {
 
     /// Returns the one-way delay between the machines, or `None` without exchanges.
     #[must_use]
-    pub fn ways(&self) -> Option<Ways> {
-        let ways = || self.exchanges.iter().filter_map(Exchange::way_ns);
-        Some(Ways {
+    pub fn ways(&self) -> Option<OneWayDelays> {
+        let ways = || self.exchanges.iter().filter_map(Exchange::one_way_ns);
+        Some(OneWayDelays {
             least_ns: ways().min()? / 2,
             longest_ns: ways().max()? / 2,
         })
@@ -180,10 +180,10 @@ mod tests {
         let known = exchange(10_000 * MS, -123_456_789, MS, MS);
         estimate.learn(known);
         let offset = estimate.at(known.t4_ns).unwrap();
-        assert_eq!((offset.ahead_ns, offset.way_ns), (-123_456_789, MS));
+        assert_eq!((offset.ahead_ns, offset.one_way_ns), (-123_456_789, MS));
         assert_eq!(offset.here_ns(1_000_000_000), 1_123_456_789);
         estimate.learn(exchange(10_500 * MS, -123_456_789, MS, 3 * MS));
-        let ways = Ways {
+        let ways = OneWayDelays {
             least_ns: MS,
             longest_ns: 2 * MS,
         };

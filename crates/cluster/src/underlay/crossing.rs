@@ -9,8 +9,8 @@
 use constel_link::PortId;
 use serde::Serialize;
 
-use crate::underlay::arrivals::{Arrivals, Came};
-use crate::underlay::frame::{Label, NotOurs, pack, unpack};
+use crate::underlay::arrivals::{ArrivalOrder, Arrivals};
+use crate::underlay::frame::{FrameError, Label, pack, unpack};
 use crate::underlay::seal::Cipher;
 
 /// The end that sends to one other machine.
@@ -70,7 +70,7 @@ impl Sender {
 
 /// The owner of a port, as the receiver knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub enum PortOwner {
     /// The node is on this machine.
     Ours,
     /// The node is on another machine, which sends for it with this token.
@@ -97,7 +97,7 @@ pub struct Due<'f> {
 pub enum Refused {
     /// It is not a frame of Constel.
     #[error(transparent)]
-    NotOurs(#[from] NotOurs),
+    NotOurs(#[from] FrameError),
     /// It is not encrypted with the other machine's key.
     #[error("it is not sealed by the other machine")]
     NotSealed,
@@ -188,7 +188,7 @@ impl Receiver {
         &mut self,
         datagram: &'f mut [u8],
         now_ns: u64,
-        whose: impl Fn(PortId) -> Whose,
+        whose: impl Fn(PortId) -> PortOwner,
     ) -> Result<Due<'f>, Refused> {
         let judged = self.judged(datagram, whose);
         let counts = &mut self.counts;
@@ -212,7 +212,7 @@ impl Receiver {
     fn judged<'f>(
         &mut self,
         datagram: &'f mut [u8],
-        whose: impl Fn(PortId) -> Whose,
+        whose: impl Fn(PortId) -> PortOwner,
     ) -> Result<Due<'f>, Refused> {
         let length = match &self.cipher {
             Some(cipher) => cipher.open(datagram).ok_or(Refused::NotSealed)?,
@@ -226,19 +226,19 @@ impl Receiver {
         if label.session != self.session {
             return Err(Refused::OtherSession(label.session));
         }
-        if whose(label.to) != Whose::Ours {
+        if whose(label.to) != PortOwner::Ours {
             return Err(Refused::NotHere(label.to.0));
         }
-        if whose(label.from) != Whose::Machine(self.machine, label.token) {
+        if whose(label.from) != PortOwner::Machine(self.machine, label.token) {
             return Err(Refused::NotTheirs(label.from.0));
         }
         // A datagram changes the remembered numbers only after all other checks. Without encryption any host on the underlay
         // can write numbers, and one taken from a forged frame would make true frames count as copies.
         match self.arrivals.came(label.sequence) {
-            Came::InOrder | Came::Overtaken => {}
-            Came::Again => return Err(Refused::Copy),
-            Came::Forgotten => return Err(Refused::Forgotten),
-            Came::Astray => return Err(Refused::Astray),
+            ArrivalOrder::InOrder | ArrivalOrder::Overtaken => {}
+            ArrivalOrder::Again => return Err(Refused::Copy),
+            ArrivalOrder::Forgotten => return Err(Refused::Forgotten),
+            ArrivalOrder::Astray => return Err(Refused::Astray),
         }
         Ok(Due {
             at_ns: label.due_ns,
@@ -269,12 +269,12 @@ mod tests {
     const FRAME: [u8; 60] = [7; 60];
 
     /// Ports below 100 are on this machine, and those below 200 on the other machine with token 5.
-    fn whose(port: PortId) -> Whose {
+    fn whose(port: PortId) -> PortOwner {
         match port.0 {
-            0..100 => Whose::Ours,
-            100..200 => Whose::Machine(1, 5),
-            200..300 => Whose::Machine(2, 5),
-            _ => Whose::Nobody,
+            0..100 => PortOwner::Ours,
+            100..200 => PortOwner::Machine(1, 5),
+            200..300 => PortOwner::Machine(2, 5),
+            _ => PortOwner::Nobody,
         }
     }
 
@@ -332,7 +332,7 @@ mod tests {
         );
         assert_eq!(
             receiver.receive(&mut [8; 20], 0, whose),
-            Err(Refused::NotOurs(NotOurs::Short))
+            Err(Refused::NotOurs(FrameError::Short))
         );
         let counts = receiver.counts();
         assert_eq!((counts.arrived, counts.refused, counts.lost), (1, 7, 0));
@@ -429,11 +429,11 @@ mod tests {
             const SPACING_NS: u64 = 100;
             let (mut sender, mut receiver) = (Sender::new(1, 1), Receiver::new(1, 1, 1));
             let mut under_way = Vec::new();
-            for (number, (way_ns, is_lost)) in (0..).zip(&ways) {
+            for (number, (one_way_ns, is_lost)) in (0..).zip(&ways) {
                 let sent_ns = number * SPACING_NS;
                 let bytes = datagram(&mut sender, (150, 50), sent_ns + EDGE_NS, 5);
                 if !is_lost {
-                    under_way.push((sent_ns + way_ns, number, bytes));
+                    under_way.push((sent_ns + one_way_ns, number, bytes));
                 }
             }
             under_way.sort();

@@ -11,7 +11,7 @@ use crate::underlay::seal::TAG_BYTES;
 /// The transport of frames between machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Carriage {
+pub enum MachineTransport {
     /// UDP: works over any IP network. Frames longer than the MTU are fragmented.
     Udp,
     /// Ethernet without IP: works within one segment, and never fragments.
@@ -25,7 +25,7 @@ pub const ETHER_TYPE: u16 = 0x88b6;
 const UDP_V4_BYTES: usize = 20 + 8;
 const UDP_V6_BYTES: usize = 40 + 8;
 
-impl Carriage {
+impl MachineTransport {
     /// Returns the transport as in JSON and on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -62,10 +62,10 @@ pub enum Endpoint {
 impl Endpoint {
     /// Returns the transport that reaches it.
     #[must_use]
-    pub fn carriage(self) -> Carriage {
+    pub fn transport(self) -> MachineTransport {
         match self {
-            Self::Udp(_) => Carriage::Udp,
-            Self::Ethernet(_) => Carriage::Ethernet,
+            Self::Udp(_) => MachineTransport::Udp,
+            Self::Ethernet(_) => MachineTransport::Ethernet,
         }
     }
 
@@ -107,9 +107,15 @@ mod tests {
 
     #[test]
     fn what_an_interface_needs_is_the_frame_and_what_is_around_it() {
-        assert_eq!(Carriage::Ethernet.mtu_for(1_514, false, false), 1_558);
-        assert_eq!(Carriage::Ethernet.mtu_for(1_514, true, false), 1_574);
-        assert_eq!(Carriage::Udp.mtu_for(1_514, false, false), 1_586);
-        assert_eq!(Carriage::Udp.mtu_for(1_514, false, true), 1_606);
+        assert_eq!(
+            MachineTransport::Ethernet.mtu_for(1_514, false, false),
+            1_558
+        );
+        assert_eq!(
+            MachineTransport::Ethernet.mtu_for(1_514, true, false),
+            1_574
+        );
+        assert_eq!(MachineTransport::Udp.mtu_for(1_514, false, false), 1_586);
+        assert_eq!(MachineTransport::Udp.mtu_for(1_514, false, true), 1_606);
     }
 }

@@ -47,7 +47,7 @@ pub struct Label {
 
 /// The reason why bytes are not a frame of Constel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NotOurs {
+pub enum FrameError {
     /// Shorter than the smallest frame.
     #[error("too short")]
     Short,
@@ -86,24 +86,24 @@ pub fn pack(label: &Label, frame: &[u8], out: &mut Vec<u8>) {
 ///
 /// # Errors
 /// If it is not a frame of Constel.
-pub fn unpack(datagram: &[u8]) -> Result<(Label, &[u8]), NotOurs> {
+pub fn unpack(datagram: &[u8]) -> Result<(Label, &[u8]), FrameError> {
     if datagram.len() < OVERHEAD_BYTES + LEAST_FRAME_BYTES {
-        return Err(NotOurs::Short);
+        return Err(FrameError::Short);
     }
     let (head, rest) = datagram.split_at(HEAD_BYTES);
     let (frame, trailer) = rest.split_at(rest.len() - TRAILER_BYTES);
     if head[..4] != [8, 0, 0, 0] || head[7] != 0 {
-        return Err(NotOurs::Head);
+        return Err(FrameError::Head);
     }
     if trailer[32..] != MARK {
-        return Err(NotOurs::Trailer);
+        return Err(FrameError::Trailer);
     }
     if trailer[28] != VERSION {
-        return Err(NotOurs::Version(trailer[28]));
+        return Err(FrameError::Version(trailer[28]));
     }
     // An encrypted frame also ends here if no cipher has opened it and cleared the byte.
     if trailer[29..32] != [0; 3] {
-        return Err(NotOurs::Trailer);
+        return Err(FrameError::Trailer);
     }
     let number = |bytes: &[u8]| {
         bytes
@@ -150,13 +150,13 @@ mod tests {
         assert_eq!(out[22..54], trailer);
         assert_eq!(&out[54..], b"CSTL");
         assert_eq!(out.len(), 14 + OVERHEAD_BYTES);
-        assert_eq!(unpack(&out[..57]), Err(NotOurs::Short));
+        assert_eq!(unpack(&out[..57]), Err(FrameError::Short));
         for (place, error) in [
-            (0, NotOurs::Head),
-            (7, NotOurs::Head),
-            (54, NotOurs::Trailer),
-            (51, NotOurs::Trailer),
-            (50, NotOurs::Version(9)),
+            (0, FrameError::Head),
+            (7, FrameError::Head),
+            (54, FrameError::Trailer),
+            (51, FrameError::Trailer),
+            (50, FrameError::Version(9)),
         ] {
             let mut wrong = out.clone();
             wrong[place] = 9;

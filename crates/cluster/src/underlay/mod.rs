@@ -1,10 +1,10 @@
 //! The network between the machines of one lab, as values: the format of frames, their counters, and the offsets of clocks.
 //!
 //! - [`pack`], [`unpack`]: a frame as VXLAN (RFC 7348), with data for the other machine.
-//! - [`Carriage`], [`Endpoint`]: the transport and the destination of frames.
+//! - [`MachineTransport`], [`Endpoint`]: the transport and the destination of frames.
 //! - [`Sender`], [`Receiver`]: both ends of the path, which count lost, doubled, overtaken and late frames.
 //! - [`Ping`], [`OffsetEstimate`]: exchanges with four times, and the derived offset and delay of another machine.
-//! - [`Room`]: the part of an edge's delay that exceeds the delay between the machines, or the amount by which the edge is
+//! - [`DelayCheck`]: the part of an edge's delay that exceeds the delay between the machines, or the amount by which the edge is
 //!   too short.
 //!
 //! This module is pure: it does not use a machine, a clock or a network.
@@ -28,11 +28,11 @@ mod ping;
 mod room;
 mod seal;
 
-pub use arrivals::{Arrivals, Came, WINDOW};
-pub use clock::{Exchange, Offset, OffsetEstimate, Ways};
-pub use crossing::{CrossingCounts, Due, Receiver, Refused, Sender, Whose};
-pub use endpoint::{Carriage, ETHER_TYPE, Endpoint};
-pub use frame::{Label, NotOurs, OVERHEAD_BYTES, pack, unpack};
+pub use arrivals::{ArrivalOrder, Arrivals, WINDOW};
+pub use clock::{Exchange, Offset, OffsetEstimate, OneWayDelays};
+pub use crossing::{CrossingCounts, Due, PortOwner, Receiver, Refused, Sender};
+pub use endpoint::{ETHER_TYPE, Endpoint, MachineTransport};
+pub use frame::{FrameError, Label, OVERHEAD_BYTES, pack, unpack};
 pub use ping::{PING_BYTES, PING_MARK, Ping};
-pub use room::Room;
+pub use room::DelayCheck;
 pub use seal::{Cipher, Key, TAG_BYTES};

@@ -5,11 +5,11 @@
 //! is taken as the one-way delay. If the directions differ, this is wrong by half of the difference.
 //! [`Receiver`](crate::underlay::Receiver) counts the frames that really arrive late.
 
-use crate::underlay::clock::Ways;
+use crate::underlay::clock::OneWayDelays;
 
 /// Whether an edge's delay is longer than the delay between its machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Room {
+pub enum DelayCheck {
     /// All measured delays are shorter than the edge's.
     Hidden {
         /// Waiting time of the frame with the longest delay, nanoseconds.
@@ -27,11 +27,11 @@ pub enum Room {
     },
 }
 
-impl Room {
+impl DelayCheck {
     /// Returns the room of an edge with this shortest delay. `error_ns` is the error of the clocks, by which an instant may
     /// come too early.
     #[must_use]
-    pub fn of(edge_ns: u64, ways: Ways, error_ns: u64) -> Self {
+    pub fn of(edge_ns: u64, ways: OneWayDelays, error_ns: u64) -> Self {
         let longest_ns = ways.longest_ns.saturating_add(error_ns);
         if edge_ns < ways.least_ns {
             Self::Short {
@@ -55,19 +55,19 @@ mod tests {
 
     #[test]
     fn edges_are_long_enough_or_not() {
-        let ways = Ways {
+        let ways = OneWayDelays {
             least_ns: 100,
             longest_ns: 400,
         };
         for (edge_ns, room) in [
-            (0, Room::Short { by_ns: 100 }),
-            (99, Room::Short { by_ns: 1 }),
-            (100, Room::Tight { late_ns: 350 }),
-            (449, Room::Tight { late_ns: 1 }),
-            (450, Room::Hidden { wait_ns: 0 }),
-            (1_000, Room::Hidden { wait_ns: 550 }),
+            (0, DelayCheck::Short { by_ns: 100 }),
+            (99, DelayCheck::Short { by_ns: 1 }),
+            (100, DelayCheck::Tight { late_ns: 350 }),
+            (449, DelayCheck::Tight { late_ns: 1 }),
+            (450, DelayCheck::Hidden { wait_ns: 0 }),
+            (1_000, DelayCheck::Hidden { wait_ns: 550 }),
         ] {
-            assert_eq!(Room::of(edge_ns, ways, 50), room, "{edge_ns}");
+            assert_eq!(DelayCheck::of(edge_ns, ways, 50), room, "{edge_ns}");
         }
     }
 }

@@ -147,7 +147,7 @@ fn nonce(trailer: &[u8; TRAILER_BYTES]) -> Nonce {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::underlay::frame::{Label, NotOurs, pack, unpack};
+    use crate::underlay::frame::{FrameError, Label, pack, unpack};
     use constel_link::PortId;
     use proptest::prelude::*;
 
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(sealed.len(), plain.len() + TAG_BYTES);
         assert!(!sealed.windows(4).any(|four| four == [0x61; 4]));
         // A receiver without encryption does not accept it.
-        assert_eq!(unpack(&sealed), Err(NotOurs::Trailer));
+        assert_eq!(unpack(&sealed), Err(FrameError::Trailer));
         let other = Cipher::new(&key(2), 0, 1, 6);
         for cipher in ciphers[1..].iter().chain([&other]) {
             assert_eq!(cipher.open(&mut sealed.clone()), None);

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use constel_cluster::crossing::{
-    Carriage, Counts, Crossing, Key, LabTime, Layout, Listening, Machine,
+    Counts, Crossing, Key, LabTime, Layout, Listening, Machine, MachineTransport,
 };
 use constel_cluster::underlay::{CrossingCounts, Label, pack};
 use constel_drivers::relay::{Relay, RelayConfig};
@@ -37,10 +37,10 @@ const OWNERS: [usize; 4] = [0, 1, 0, 0];
 macro_rules! by_both {
     ($($name:ident)*) => {
         mod by_udp {
-            $(#[test] fn $name() { super::$name(super::Carriage::Udp); })*
+            $(#[test] fn $name() { super::$name(super::MachineTransport::Udp); })*
         }
         mod by_ethernet {
-            $(#[test] fn $name() { super::$name(super::Carriage::Ethernet); })*
+            $(#[test] fn $name() { super::$name(super::MachineTransport::Ethernet); })*
         }
     };
 }
@@ -82,12 +82,12 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(by: Carriage, fate: impl Fn(u64) -> Fate + Send + Sync + 'static) -> Self {
+    fn new(by: MachineTransport, fate: impl Fn(u64) -> Fate + Send + Sync + 'static) -> Self {
         Self::ahead(by, AHEAD_NS, fate)
     }
 
     fn ahead(
-        by: Carriage,
+        by: MachineTransport,
         ahead_ns: u64,
         fate: impl Fn(u64) -> Fate + Send + Sync + 'static,
     ) -> Self {
@@ -97,7 +97,7 @@ impl Pair {
     /// The number of the relays' threads. With two, port 3 is the second one's, and all others are the first one's. `key`: what frames are
     /// sealed with.
     fn with(
-        by: Carriage,
+        by: MachineTransport,
         key: Option<Key>,
         threads: usize,
         ahead_ns: u64,
@@ -185,7 +185,7 @@ impl Pair {
 #[test]
 fn the_programs_of_a_living_crossing_are_no_dead_labs() {
     let _alone = ALONE.lock();
-    let _pair = Pair::new(Carriage::Ethernet, |_| Fate::After(Duration::ZERO));
+    let _pair = Pair::new(MachineTransport::Ethernet, |_| Fate::After(Duration::ZERO));
     // Those of other tests may be about to go.
     let orphans = bpf::orphans().unwrap();
     assert_eq!(
@@ -221,7 +221,7 @@ fn one_way(from: (&Node, u8), to: (&Node, u8), count: usize) -> Vec<u64> {
     times
 }
 
-fn the_way_is_hidden_in_the_edge(by: Carriage) {
+fn the_way_is_hidden_in_the_edge(by: MachineTransport) {
     const EDGE_NS: u64 = 10 * MS;
     const AHEAD_NS: u64 = 8 * MS;
     let _alone = ALONE.lock();
@@ -252,7 +252,7 @@ fn the_way_is_hidden_in_the_edge(by: Carriage) {
     }
 }
 
-fn an_edge_shorter_than_the_way_is_counted(by: Carriage) {
+fn an_edge_shorter_than_the_way_is_counted(by: MachineTransport) {
     let _alone = ALONE.lock();
     let pair = Pair::new(by, |_| Fate::After(Duration::from_millis(3)));
     pair.link(Impairment::delay_only(MS));
@@ -263,7 +263,7 @@ fn an_edge_shorter_than_the_way_is_counted(by: Carriage) {
     assert!(from.latest_ns >= 2 * MS, "{from:?}");
 }
 
-fn any_frame_arrives_byte_for_byte_and_no_other(by: Carriage) {
+fn any_frame_arrives_byte_for_byte_and_no_other(by: MachineTransport) {
     let _alone = ALONE.lock();
     let pair = Pair::new(by, |_| Fate::After(Duration::ZERO));
     pair.link(Impairment::delay_only(3 * MS));
@@ -295,11 +295,11 @@ fn any_frame_arrives_byte_for_byte_and_no_other(by: Carriage) {
         assert_eq!(got.as_ref(), Some(&shown), "{case:02x?}");
     }
     let stats = pair.sides[1].lab.handle.relay_stats().unwrap();
-    assert_eq!(stats.unintended.total(), 0, "{stats:?}");
+    assert_eq!(stats.emulator_drops.total(), 0, "{stats:?}");
 }
 
 /// Super-frames are cut up where they cross; every byte of a stream comes, in order.
-fn a_stream_crosses_whole(by: Carriage) {
+fn a_stream_crosses_whole(by: MachineTransport) {
     let _alone = ALONE.lock();
     let pair = Pair::new(by, |_| Fate::After(Duration::ZERO));
     pair.link(Impairment::delay_only(3 * MS));
@@ -310,7 +310,7 @@ fn a_stream_crosses_whole(by: Carriage) {
 
 /// Frames that one thread takes in go to the other machine by the thread that sends there, and frames from there are delivered
 /// by the thread that has their node.
-fn several_threads_of_the_relay_are_as_one(by: Carriage) {
+fn several_threads_of_the_relay_are_as_one(by: MachineTransport) {
     if Relay::threads_max() < 2 {
         eprintln!("SKIPPED: this machine has one processor");
         return;
@@ -344,7 +344,7 @@ fn several_threads_of_the_relay_are_as_one(by: Carriage) {
         );
         assert_eq!((counts.unsent, counts.strangers), (0, 0));
         let stats = pair.sides[here].lab.handle.relay_stats().unwrap();
-        assert_eq!(stats.unintended.total(), 0, "{stats:?}");
+        assert_eq!(stats.emulator_drops.total(), 0, "{stats:?}");
     }
 }
 
@@ -372,7 +372,7 @@ fn stream_whole(pair: &Pair, near: &Node) {
 }
 
 /// Lost, doubled and delayed datagrams are counted, and no node gets a frame twice.
-fn what_the_way_does_is_told(by: Carriage) {
+fn what_the_way_does_is_told(by: MachineTransport) {
     let _alone = ALONE.lock();
     let pair = Pair::ahead(by, 45 * MS, |number| match number % 10 {
         3 => Fate::Lost,
@@ -419,7 +419,7 @@ fn what_the_way_does_is_told(by: Carriage) {
     assert_eq!(got_from.refused, 0);
 }
 
-fn sealed_frames_cannot_be_read_changed_or_made_on_the_way(by: Carriage) {
+fn sealed_frames_cannot_be_read_changed_or_made_on_the_way(by: MachineTransport) {
     const FRAMES: u16 = 200;
     const WORDS: &[u8] = b"nobody else is to read this, or to write it";
     let _alone = ALONE.lock();
@@ -463,7 +463,7 @@ fn sealed_frames_cannot_be_read_changed_or_made_on_the_way(by: Carriage) {
     assert_eq!(receiver.next(), None);
 }
 
-fn strangers_and_who_is_lost_reach_nobody(by: Carriage) {
+fn strangers_and_who_is_lost_reach_nobody(by: MachineTransport) {
     let _alone = ALONE.lock();
     let pair = Pair::new(by, |_| Fate::After(Duration::ZERO));
     pair.link(Impairment::delay_only(3 * MS));
@@ -501,7 +501,7 @@ fn strangers_and_who_is_lost_reach_nobody(by: Carriage) {
 }
 
 /// A machine whose lease is over sends nothing for nodes that may be another's by then.
-fn nothing_is_sent_when_the_time_for_it_is_over(by: Carriage) {
+fn nothing_is_sent_when_the_time_for_it_is_over(by: MachineTransport) {
     let _alone = ALONE.lock();
     let pair = Pair::new(by, |_| Fate::After(Duration::from_micros(100)));
     pair.link(Impairment::delay_only(MS));
@@ -527,7 +527,7 @@ fn nothing_is_sent_when_the_time_for_it_is_over(by: Carriage) {
 }
 
 /// An edge that moves from a port here to one that is far: one switch, and what is on its way arrives.
-fn a_port_changes_sides_in_one_instant(by: Carriage) {
+fn a_port_changes_sides_in_one_instant(by: MachineTransport) {
     let _alone = ALONE.lock();
     let pair = Pair::new(by, |_| Fate::After(Duration::from_micros(500)));
     let a = &pair.sides[0].lab;
@@ -565,7 +565,7 @@ fn a_port_changes_sides_in_one_instant(by: Carriage) {
 
 /// The node of a lost machine is created again, on a port that was far: frames reach it and come from it, each when it is due. Frames that
 /// the lost machine still sends for it reach no node.
-fn what_a_lost_machine_had_comes_here(by: Carriage) {
+fn what_a_lost_machine_had_comes_here(by: MachineTransport) {
     let _alone = ALONE.lock();
     let pair = Pair::new(by, |_| Fate::After(Duration::ZERO));
     let delay = Impairment::delay_only(3 * MS);

@@ -5,7 +5,7 @@ use crate::machines::common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-use constel_cluster::machines::{Division, Homes, Machines, Order, Pin, Placement};
+use constel_cluster::machines::{Division, Homes, Machines, Pin, Placement, PlacementPolicy};
 use constel_plan::Lab;
 use constel_topology::NodeId;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn iridium() -> &'static Lab {
     LAB.get_or_init(|| lab("iridium.yaml"))
 }
 
-fn homes(lab: &Lab, machines: &str, pins: &[&str], order: Order) -> Homes {
+fn homes(lab: &Lab, machines: &str, pins: &[&str], order: PlacementPolicy) -> Homes {
     let machines: Machines = machines.parse().unwrap();
     let pins: Vec<Pin> = pins.iter().map(|pin| pin.parse().unwrap()).collect();
     let placement = Placement::new(lab, &machines, &pins, order).unwrap();
@@ -40,7 +40,10 @@ fn held(lab: &Lab, homes: &Homes) -> BTreeMap<usize, usize> {
 #[test]
 fn others_take_all_in_proportion_and_keep_what_they_have() {
     let lab = iridium();
-    for order in [Order::FewestCrossings, Order::RoundRobin] {
+    for order in [
+        PlacementPolicy::FewestCrossings,
+        PlacementPolicy::RoundRobin,
+    ] {
         let mut homes = homes(lab, "a,b,c=2", &[], order);
         let all = || lab.layout.nodes().iter().map(|node| node.id);
         let before: Vec<usize> = all().map(|node| homes.machine_of(node)).collect();
@@ -62,7 +65,7 @@ fn others_take_all_in_proportion_and_keep_what_they_have() {
 #[test]
 fn neighbours_stay_together() {
     let lab = iridium();
-    let mut homes = homes(lab, "a,b,c", &[], Order::FewestCrossings);
+    let mut homes = homes(lab, "a,b,c", &[], PlacementPolicy::FewestCrossings);
     homes.lose(1, true).unwrap();
     let first = lab.stepper().advance();
     let crosses = |of: &dyn Fn(NodeId) -> usize| {
@@ -71,7 +74,7 @@ fn neighbours_stay_together() {
         edges.filter(|e| node(e.from) != node(e.to)).count()
     };
     let two: Machines = "a,c".parse().unwrap();
-    let fresh = Placement::new(lab, &two, &[], Order::FewestCrossings).unwrap();
+    let fresh = Placement::new(lab, &two, &[], PlacementPolicy::FewestCrossings).unwrap();
     let (moved, fresh) = (
         crosses(&|node| homes.machine_of(node)),
         crosses(&|node| fresh.machine_of(node)),
@@ -83,7 +86,7 @@ fn neighbours_stay_together() {
 fn what_is_pinned_goes_with_its_machine_and_what_has_no_room_too() {
     let lab = iridium();
     let pins = ["tokyo=a", "sydney=b", "iridium-p00-*=a"];
-    let mut homes = homes(lab, "a,b/30,c/30", &pins, Order::FewestCrossings);
+    let mut homes = homes(lab, "a,b/30,c/30", &pins, PlacementPolicy::FewestCrossings);
     let moved = homes.lose(0, true).unwrap();
     let name = |node: &NodeId| lab.layout.node(*node).name.clone();
     let gone: Vec<String> = moved
@@ -110,7 +113,7 @@ fn a_radio_channel_stays_together() {
         .iter()
         .map(|port| lab.layout.port(*port).node)
         .collect();
-    let mut homes = homes(&lab, "a,b,c", &[], Order::RoundRobin);
+    let mut homes = homes(&lab, "a,b,c", &[], PlacementPolicy::RoundRobin);
     let first = *channel.first().unwrap();
     let had = homes.machine_of(first);
     homes.lose(had, true).unwrap();
@@ -121,7 +124,7 @@ fn a_radio_channel_stays_together() {
 #[test]
 fn who_does_not_come_as_far_keeps_nothing() {
     let lab = iridium();
-    let mut homes = homes(lab, "a,b,c", &[], Order::FewestCrossings);
+    let mut homes = homes(lab, "a,b,c", &[], PlacementPolicy::FewestCrossings);
     let moved = homes.lose(0, true).unwrap();
     assert_eq!(moved.takers(), BTreeSet::from([1, 2]));
     let there = homes.back(0, &BTreeSet::from([2]));
@@ -152,7 +155,7 @@ proptest! {
         }).collect();
         let machines = machines.join(",");
         let parsed: Machines = machines.parse().unwrap();
-        let order = if by_turns { Order::RoundRobin } else { Order::FewestCrossings };
+        let order = if by_turns { PlacementPolicy::RoundRobin } else { PlacementPolicy::FewestCrossings };
         prop_assume!(Placement::new(lab, &parsed, &[], order).is_ok());
         let mut all = [homes(lab, &machines, &[], order), homes(lab, &machines, &[], order)];
         let mut lost = BTreeSet::new();

@@ -2,7 +2,7 @@
 
 use crate::machines::common;
 
-use constel_cluster::machines::{Loads, Machines, Order, Pin, Placement, PlacementError};
+use constel_cluster::machines::{Loads, Machines, Pin, Placement, PlacementError, PlacementPolicy};
 use constel_plan::Lab;
 use constel_topology::NodeId;
 
@@ -33,8 +33,8 @@ fn fewer_edges_cross_than_by_turns() {
             loads(&lab, &machines, &placement)
         };
         let (few, turns) = (
-            crossing(Order::FewestCrossings),
-            crossing(Order::RoundRobin),
+            crossing(PlacementPolicy::FewestCrossings),
+            crossing(PlacementPolicy::RoundRobin),
         );
         assert!(
             few.crossing_edges * ratio <= turns.crossing_edges,
@@ -58,7 +58,7 @@ fn fewer_edges_cross_than_by_turns() {
 #[test]
 fn by_turns_is_by_turns() {
     let (lab, machines) = (lab("iridium.yaml"), machines("a,b=2"));
-    let placement = Placement::new(&lab, &machines, &[], Order::RoundRobin).unwrap();
+    let placement = Placement::new(&lab, &machines, &[], PlacementPolicy::RoundRobin).unwrap();
     for node in lab.layout.nodes() {
         assert_eq!(
             placement.machine_of(node.id),
@@ -74,7 +74,10 @@ fn pins_and_caps_are_kept() {
     let pins: Vec<Pin> = ["tokyo=a", "iridium-p03-*=a"]
         .map(|text| text.parse().unwrap())
         .to_vec();
-    for order in [Order::FewestCrossings, Order::RoundRobin] {
+    for order in [
+        PlacementPolicy::FewestCrossings,
+        PlacementPolicy::RoundRobin,
+    ] {
         let placement = Placement::new(&lab, &machines, &pins, order).unwrap();
         let on_a: Vec<&str> = placement
             .nodes_of(0)
@@ -95,7 +98,10 @@ fn pins_and_caps_are_kept() {
 fn a_radio_channel_is_on_one_machine() {
     let (lab, machines) = (lab("swarm.yaml"), machines("a,b"));
     let channel = lab.channels()[0].1.ports.clone();
-    for order in [Order::FewestCrossings, Order::RoundRobin] {
+    for order in [
+        PlacementPolicy::FewestCrossings,
+        PlacementPolicy::RoundRobin,
+    ] {
         let Ok(placement) = Placement::new(&lab, &machines, &[], order) else {
             continue;
         };
@@ -105,7 +111,7 @@ fn a_radio_channel_is_on_one_machine() {
             .collect();
         assert!(of.iter().all(|machine| *machine == of[0]), "{of:?}");
     }
-    let placed = Placement::new(&lab, &machines, &[], Order::RoundRobin);
+    let placed = Placement::new(&lab, &machines, &[], PlacementPolicy::RoundRobin);
     assert!(placed.is_ok(), "{placed:?}");
     let node = |port: usize| {
         lab.layout
@@ -115,7 +121,7 @@ fn a_radio_channel_is_on_one_machine() {
     };
     let pins =
         [format!("{}=a", node(0)), format!("{}=b", node(1))].map(|text| text.parse().unwrap());
-    let torn = Placement::new(&lab, &machines, &pins, Order::default());
+    let torn = Placement::new(&lab, &machines, &pins, PlacementPolicy::default());
     assert!(matches!(torn, Err(PlacementError::Torn { .. })), "{torn:?}");
 }
 
@@ -124,7 +130,7 @@ fn what_cannot_be_is_said() {
     let lab = lab("iridium.yaml");
     let refused = |names: &str, pins: &[&str]| {
         let pins: Vec<Pin> = pins.iter().map(|pin| pin.parse().unwrap()).collect();
-        Placement::new(&lab, &machines(names), &pins, Order::default())
+        Placement::new(&lab, &machines(names), &pins, PlacementPolicy::default())
             .unwrap_err()
             .to_string()
     };

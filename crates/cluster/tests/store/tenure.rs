@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use constel_cluster::store::{Answer, Ask, Error, Fence, Memory, Outcome, Tenure};
+use constel_cluster::store::{Error, Fence, Memory, Outcome, StoreReply, StoreRequest, Tenure};
 use proptest::prelude::Rng as _;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
@@ -47,8 +47,8 @@ impl Machine {
 }
 
 enum Message {
-    Question([u64; 2], Ask),
-    Answer([u64; 2], Answer),
+    Question([u64; 2], StoreRequest),
+    Answer([u64; 2], StoreReply),
 }
 
 #[derive(Default, Debug)]
@@ -123,23 +123,23 @@ impl World {
         self.mail.insert((at, self.sent), (machine, message));
     }
 
-    fn serve(&mut self, ask: Ask) -> Answer {
+    fn serve(&mut self, ask: StoreRequest) -> StoreReply {
         match ask {
-            Ask::Grant(ttl) => {
+            StoreRequest::Grant(ttl) => {
                 let lease = self.store.grant(ttl, self.t_ns);
-                Answer::Granted(lease.id, lease.ttl)
+                StoreReply::Granted(lease.id, lease.ttl)
             }
-            Ask::KeepAlive(lease) => match self.store.keep_alive(lease, self.t_ns) {
-                Ok(()) => Answer::KeptAlive,
-                Err(_) => Answer::LeaseLost,
+            StoreRequest::KeepAlive(lease) => match self.store.keep_alive(lease, self.t_ns) {
+                Ok(()) => StoreReply::KeptAlive,
+                Err(_) => StoreReply::LeaseLost,
             },
-            Ask::Claim(_, txn) => match self.store.commit(&txn) {
-                Ok(Outcome::Committed { revision }) => Answer::Claimed(revision),
-                Ok(Outcome::Refused) => Answer::Taken,
-                Err(Error::LeaseLost(_)) => Answer::LeaseLost,
+            StoreRequest::Claim(_, txn) => match self.store.commit(&txn) {
+                Ok(Outcome::Committed { revision }) => StoreReply::Claimed(revision),
+                Ok(Outcome::Refused) => StoreReply::Taken,
+                Err(Error::LeaseLost(_)) => StoreReply::LeaseLost,
                 Err(error) => panic!("{error}"),
             },
-            Ask::Look(key) => Answer::Looked(
+            StoreRequest::Look(key) => StoreReply::Looked(
                 self.store
                     .get(&key)
                     .map(|entry| (entry.lease, entry.created)),

@@ -17,7 +17,7 @@ pub const OWNER_LABEL: &str = "constel.owner";
 
 /// The configuration of a new container. The engine keeps the container after its end, so that its exit code can be read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Order {
+pub struct ContainerOptions {
     /// The container's name.
     pub name: String,
     /// The image, by [`ImageConfig::id`](crate::engine::ImageConfig::id) or by a name.
@@ -103,7 +103,7 @@ pub struct Listed {
     pub owner: Option<String>,
 }
 
-impl Order {
+impl ContainerOptions {
     /// Returns the request body for the engine; the same order gives the same bytes.
     #[must_use]
     pub fn body(&self) -> Value {
@@ -208,7 +208,7 @@ impl Engine {
     ///
     /// # Errors
     /// If the engine refuses; [`is_conflict`](crate::engine::Error::is_conflict) if a container has the name already.
-    pub fn create(&self, order: &Order) -> Result<String> {
+    pub fn create(&self, order: &ContainerOptions) -> Result<String> {
         let path = format!("/containers/create?name={}", quoted(&order.name));
         let answer = self.ask("POST", &path, Sent::Json(&order.body()))?.json()?;
         let id = answer["Id"].as_str().unwrap_or_default();
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_said_in_full() {
-        let order = Order {
+        let order = ContainerOptions {
             name: "constel-lab-3".into(),
             image: "sha256:ab".into(),
             argv: vec!["/init".into(), "sh".into(), "-c".into()],
@@ -362,7 +362,7 @@ mod tests {
             cpu_thousandths: Some(500),
             memory_bytes: Some(1 << 20),
             processes: Some(7),
-            ..Order::default()
+            ..ContainerOptions::default()
         };
         let body = order.body();
         assert_eq!(body["Entrypoint"], json!(["/init"]));
@@ -380,7 +380,7 @@ mod tests {
         assert!(host.get("Privileged").is_none() && host.get("Ulimits").is_none());
         assert_eq!(body["Hostname"], "tokyo");
         let of = |network| {
-            Order {
+            ContainerOptions {
                 network,
                 ..order.clone()
             }

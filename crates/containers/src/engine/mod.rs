@@ -4,13 +4,13 @@
 //! and documents are bounded, chunks are counted, and a truncated answer is an error.
 //!
 //! ```
-//! use constel_containers::engine::Order;
+//! use constel_containers::engine::ContainerOptions;
 //!
-//! let order = Order {
+//! let order = ContainerOptions {
 //!     name: "constel-demo-1".into(),
 //!     image: "sha256:00".into(),
 //!     argv: vec!["/bin/sh".into()],
-//!     ..Order::default()
+//!     ..ContainerOptions::default()
 //! };
 //! assert_eq!(order.body()["HostConfig"]["NetworkMode"], "none");
 //! ```
@@ -26,7 +26,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use address::{Address, DEFAULT_SOCKETS};
-pub use containers::{Bind, LAB_LABEL, Listed, NODE_LABEL, Network, OWNER_LABEL, Order, Ulimit};
+pub use containers::{
+    Bind, ContainerOptions, LAB_LABEL, Listed, NODE_LABEL, Network, OWNER_LABEL, Ulimit,
+};
 pub use error::{Error, Result};
 pub use http::{Answer, Sent, read_answer};
 pub use images::ImageConfig;

@@ -14,7 +14,7 @@ use constel_host::netlink::{
 use constel_host::process::Child;
 use constel_host::{Error, Result};
 
-use crate::runtime::{Door, FreshNode, Node, NodeRuntime, Program};
+use crate::runtime::{FreshNode, Node, NodeEntry, NodeRuntime, Program};
 
 /// The table in which routes are looked up.
 const MAIN: u32 = 254;
@@ -207,7 +207,7 @@ impl Node for MemoryNode {
         Ok(addresses.iter().map(longest).collect())
     }
 
-    fn door(&self, name: &str) -> Result<Door> {
+    fn door(&self, name: &str) -> Result<NodeEntry> {
         Err(refused(format!("enter {name}")))
     }
 

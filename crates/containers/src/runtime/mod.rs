@@ -117,7 +117,7 @@ pub trait Node: Send + Sync {
     ///
     /// # Errors
     /// If the view of its programs cannot be created.
-    fn door(&self, name: &str) -> Result<Door>;
+    fn door(&self, name: &str) -> Result<NodeEntry>;
 
     /// Starts the node's own program if it is a container. Ignores `argv` and `env` of `program`. The caller must watch the
     /// child. When it has ended, it may be started again.
@@ -155,7 +155,7 @@ pub trait Node: Send + Sync {
 
 /// Paths by which other processes enter a node as long as it exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Door {
+pub struct NodeEntry {
     /// Network namespace of the node.
     pub netns: PathBuf,
     /// The mount namespace of its programs.

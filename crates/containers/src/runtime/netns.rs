@@ -17,7 +17,7 @@ use constel_host::template::{NodeTemplate, Setting};
 use constel_host::{NetNs, Result};
 
 use crate::runtime::container::{Container, ContainerSpec};
-use crate::runtime::{Door, FreshNode, Node, NodeRuntime, Program};
+use crate::runtime::{FreshNode, Node, NodeEntry, NodeRuntime, Program};
 
 /// A function that returns the parts of the host that only this node sees, by its name. Their files must exist when it
 /// returns.
@@ -27,7 +27,7 @@ pub type ShownTo = dyn Fn(&str) -> Result<Vec<Shown>> + Send + Sync;
 pub type ContainerOf = dyn Fn(&str) -> Result<Option<ContainerSpec>> + Send + Sync;
 
 /// The environment of the programs of a lab's nodes.
-pub struct Quarters {
+pub struct NodeEnvironment {
     /// The lab's.
     pub enclosure: Arc<Enclosure>,
     /// The differences between nodes.
@@ -41,7 +41,7 @@ pub struct NetnsRuntime {
     template: NodeTemplate,
     globals: Globals,
     owner: Owner,
-    quarters: Arc<Quarters>,
+    quarters: Arc<NodeEnvironment>,
 }
 
 impl NetnsRuntime {
@@ -53,7 +53,7 @@ impl NetnsRuntime {
         settings: &[Setting],
         globals: Globals,
         owner: Owner,
-        quarters: Arc<Quarters>,
+        quarters: Arc<NodeEnvironment>,
     ) -> Result<Self> {
         Ok(Self {
             template: NodeTemplate::prepare(settings)?,
@@ -83,7 +83,7 @@ impl NodeRuntime for NetnsRuntime {
 
 struct FreshNetns {
     ns: NetNs,
-    quarters: Arc<Quarters>,
+    quarters: Arc<NodeEnvironment>,
 }
 
 impl FreshNode for FreshNetns {
@@ -105,7 +105,7 @@ impl FreshNode for FreshNetns {
 pub(crate) struct NetnsNode {
     ns: NetNs,
     netlink: Mutex<Socket>,
-    quarters: Arc<Quarters>,
+    quarters: Arc<NodeEnvironment>,
     /// Set when a program was started, or the access was requested.
     view: Mutex<Option<Arc<View>>>,
     /// Once its own program was started.
@@ -116,7 +116,7 @@ impl NetnsNode {
     /// Goes inside with the calling thread, and makes a node of the namespace.
     pub(crate) fn finish(
         ns: NetNs,
-        quarters: Arc<Quarters>,
+        quarters: Arc<NodeEnvironment>,
         inside: &mut dyn FnMut() -> Result<()>,
         setup: &mut Batch,
     ) -> Result<Self> {
@@ -184,11 +184,11 @@ impl Node for NetnsNode {
         watch.add(self.ns.fd(), number)
     }
 
-    fn door(&self, name: &str) -> Result<Door> {
+    fn door(&self, name: &str) -> Result<NodeEntry> {
         let netns = self.ns.proc_path();
         if let Some(container) = self.container().as_ref() {
             let (mounts, pids, inner) = container.inner(name)?;
-            return Ok(Door {
+            return Ok(NodeEntry {
                 netns,
                 mounts,
                 pids,
@@ -196,7 +196,7 @@ impl Node for NetnsNode {
             });
         }
         let (mounts, pids) = self.view(name)?.paths();
-        Ok(Door {
+        Ok(NodeEntry {
             netns,
             mounts,
             pids,

@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use constel_api::summary::{FlowRow, FlowStatus, Summary};
-use constel_api::{Event, Happening};
+use constel_api::{Event, EventData};
 use constel_measure::flows::{Outcome, iperf3_intervals, probe_rows, transfer_intervals};
 use constel_measure::probe::row::Row;
 use constel_scenario::model::{Name, PrintedClock, PrintedTime, Window};
@@ -113,7 +113,7 @@ impl Evidence {
 
     /// Lab time zero in seconds of the Unix epoch, by the event at which the clock started.
     fn zero_unix_s(&self) -> Result<f64, String> {
-        let started = |event: &&Event| matches!(event.what, Happening::ClockStarted);
+        let started = |event: &&Event| matches!(event.what, EventData::ClockStarted);
         let event = self.events.iter().find(started);
         let event = event.ok_or("there is no event `clock-started`")?;
         let wall = event.wall.parse::<Utc>();

@@ -1,7 +1,7 @@
 //! Statements about how programs end.
 
 use constel_api::summary::ClientEnd;
-use constel_api::{Event, Happening};
+use constel_api::{Event, EventData};
 use constel_plan::{Lab, Resident, Watched};
 use constel_scenario::model::{Action, EndedEarly, Flow, Name, NodesNamed, Window};
 use constel_units::TimeSpan;
@@ -10,7 +10,7 @@ use super::Evidence;
 
 /// The node in which something ended before its time by this event; `None`: nothing did.
 fn ended_in<'a>(event: &'a Event, flows: &'a [Flow]) -> Option<(&'a str, &'a str)> {
-    use Happening::{ContainerEnded, DaemonDied, FlowEnded, HelperDied};
+    use EventData::{ContainerEnded, DaemonDied, FlowEnded, HelperDied};
     match &event.what {
         DaemonDied { node, program, .. } => Some((node, program)),
         HelperDied { node, .. } => Some((node, "the helper")),
@@ -87,7 +87,7 @@ pub(super) fn alive(
 /// Whether a flow's program was started, and had not ended before the window.
 fn ran(flow: &Flow, window: Window, events: &[Event]) -> bool {
     let of_flow = |event: &&Event| match &event.what {
-        Happening::FlowStarted { flow: name } | Happening::FlowEnded { flow: name, .. } => {
+        EventData::FlowStarted { flow: name } | EventData::FlowEnded { flow: name, .. } => {
             name == flow.name.as_str()
         }
         _ => false,
@@ -95,7 +95,7 @@ fn ran(flow: &Flow, window: Window, events: &[Event]) -> bool {
     let (mut began, mut end_ns) = (false, flow.end().ns());
     for event in events.iter().filter(of_flow) {
         match (&event.what, event.t_ns) {
-            (Happening::FlowEnded { .. }, Some(t_ns)) => end_ns = end_ns.min(t_ns),
+            (EventData::FlowEnded { .. }, Some(t_ns)) => end_ns = end_ns.min(t_ns),
             _ => began = true,
         }
     }
@@ -104,7 +104,7 @@ fn ran(flow: &Flow, window: Window, events: &[Event]) -> bool {
 
 /// Whether software that starts with the lab was started, and had not ended for good before the window.
 fn resided(what: Resident, name: &str, window: Window, events: &[Event]) -> bool {
-    use Happening::{
+    use EventData::{
         ContainerEnded, ContainersStarted, DaemonDied, DaemonsStarted, HelperDied, HelpersStarted,
     };
     let started = events.iter().any(|event| match &event.what {

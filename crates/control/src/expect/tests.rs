@@ -267,7 +267,7 @@ fn a_statement_is_judged_by_what_it_needs() {
             .starts_with("frames left late")
     );
     // Lost frames concern what arrives, and records that are not complete everything.
-    run.summary.fidelity.unintended_drops = vec![("ring".to_owned(), 3)];
+    run.summary.fidelity.emulator_drops = vec![("ring".to_owned(), 3)];
     assert_eq!(judged(expect, &run)[0], Ok(false));
     assert!(judged(expect, &run)[1].is_err());
     run.summary

@@ -3,7 +3,7 @@
 
 use std::fmt::{Display, Write as _};
 
-use constel_api::answers::{BoxShown, LabRow, Loads, Shown, WayShown};
+use constel_api::answers::{BoxShown, DirectionCounters, LabRow, Loads, Shown};
 use constel_link::{EdgeCounters, PlaneReport, PortId, Quantiles};
 use serde_json::Value;
 
@@ -75,7 +75,7 @@ impl Text {
             "",
             "Lost by the emulator itself, by cause; zero in a sound run.",
         );
-        for (cause, count) in plane.unintended.iter() {
+        for (cause, count) in plane.emulator_drops.iter() {
             self.sample(
                 "constel_emulator_lost_frames_total",
                 &[("cause", cause)],
@@ -191,8 +191,8 @@ pub(crate) fn box_text(shown: &BoxShown) -> String {
     let rules = shown
         .rules
         .iter()
-        .map(|rule| (rule.name.as_str(), &rule.ways));
-    let ways: Vec<([(&str, &str); 2], &WayShown)> = rules
+        .map(|rule| (rule.name.as_str(), &rule.directions));
+    let ways: Vec<([(&str, &str); 2], &DirectionCounters)> = rules
         .chain([("", &shown.unmatched)])
         .flat_map(|(rule, ways)| {
             let labels = move |way| [("rule", rule), ("way", way)];
@@ -221,7 +221,7 @@ pub(crate) fn box_text(shown: &BoxShown) -> String {
         (
             "constel_rule_inside_seconds",
             "Time from arrival until a frame was sent on.",
-            (|did| did.inside.as_ref()) as fn(&WayShown) -> Option<&Quantiles>,
+            (|did| did.inside.as_ref()) as fn(&DirectionCounters) -> Option<&Quantiles>,
         ),
         (
             "constel_rule_lateness_seconds",
@@ -300,14 +300,14 @@ constel_link_delivered_bytes_total{lab=\"a \\\"b\\\"\",from=\"n0/eth0\",to=\"n1/
 
     #[test]
     fn a_boxs_rules_are_told_apart_by_name_and_way() {
-        let did = WayShown {
+        let did = DirectionCounters {
             queue_frames: 3,
             counters: EdgeCounters {
                 offered: 7,
                 offered_bytes: 700,
                 ..EdgeCounters::default()
             },
-            ..WayShown::default()
+            ..DirectionCounters::default()
         };
         let ways = |way: &str| [(way.to_owned(), did.clone())].into();
         let shown = BoxShown {
@@ -326,7 +326,7 @@ constel_link_delivered_bytes_total{lab=\"a \\\"b\\\"\",from=\"n0/eth0\",to=\"n1/
             rules: vec![RuleShown {
                 name: "slow".to_owned(),
                 rule: Value::Null,
-                ways: ways("forward"),
+                directions: ways("forward"),
             }],
             unmatched: ways("reverse"),
             removed: EdgeCounters::default(),

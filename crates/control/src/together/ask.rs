@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use constel_api::manifest::Between;
-use constel_cluster::agent::labs::{Agreed, Node, Order, agreed, order_of, running};
+use constel_api::manifest::MachineTransportReport;
+use constel_cluster::agent::labs::{LabDescription, Node, SharedEvent, agreed, order_of, running};
 use constel_cluster::agent::{Row, State};
 use constel_cluster::machines::{
-    Division, Homes, Loads, Machine, Machines, Moved, Order as Dealt, Pin, Placement,
+    Division, Homes, Loads, Machine, Machines, Moved, Pin, Placement, PlacementPolicy as Dealt,
 };
 use constel_cluster::store::Store;
-use constel_cluster::underlay::{Carriage, Room, Ways};
+use constel_cluster::underlay::{DelayCheck, MachineTransport, OneWayDelays};
 use constel_lab::not_on_several;
-use constel_plan::NotOne;
+use constel_plan::NodeNameError;
 use constel_topology::NodeId;
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ use crate::scenario::Scenario;
 
 /// The machines of a lab, and the placement of its nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct ChosenMachines {
     /// The machines.
     pub machines: Machines,
     /// Nodes with a given machine.
@@ -35,7 +35,7 @@ pub struct Asked {
 
 /// The comparison of the edges between two machines with the delay between the machines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Way {
+pub struct MachinePair {
     /// A machine.
     pub from: String,
     /// Another one.
@@ -45,7 +45,7 @@ pub struct Way {
     /// The shortest delay of these, nanoseconds.
     pub shortest_ns: u64,
     /// Half of the round-trip time, nanoseconds, as far as it is known: via the machine whose clock is the reference.
-    pub way_ns: u64,
+    pub one_way_ns: u64,
     /// Maximum difference of the clocks, nanoseconds.
     pub clock_error_ns: u64,
     /// Number of edges that are shorter than the delay between the machines. Every frame on them is late.
@@ -54,7 +54,7 @@ pub struct Way {
 
 /// A scenario on present machines.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Looked {
+pub struct MachineCheck {
     /// The load of each machine at lab time zero.
     pub machines: Vec<Share>,
     /// Edges at lab time zero.
@@ -62,17 +62,17 @@ pub struct Looked {
     /// Those between nodes of different machines.
     pub crossing_edges: usize,
     /// The transport of their frames.
-    pub between: Between,
+    pub between: MachineTransportReport,
     /// The transport of frames, for the code that creates the lab.
     #[serde(skip)]
-    pub(super) carriage: Carriage,
+    pub(super) transport: MachineTransport,
     /// Between which machines edges cross.
-    pub ways: Vec<Way>,
+    pub machine_pairs: Vec<MachinePair>,
     /// Why it cannot be run so; empty: it can.
     pub refusals: Vec<String>,
 }
 
-impl Looked {
+impl MachineCheck {
     /// Returns the transport of frames between the machines as text for users.
     #[must_use]
     pub fn between_in_words(&self) -> String {
@@ -80,12 +80,12 @@ impl Looked {
     }
 }
 
-impl Asked {
+impl ChosenMachines {
     /// The machines of an order.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub(crate) fn of(order: &Order) -> Result<Self, Error> {
+    pub(crate) fn of(order: &LabDescription) -> Result<Self, Error> {
         let wrong = |error: &dyn std::fmt::Display| Error::Undividable(error.to_string());
         let machines = order.machines.iter();
         let machine = |node: &Node| Machine::named(&node.name, node.weight, node.capacity);
@@ -230,7 +230,7 @@ pub fn machine_of(store: &dyn Store, lab: &str, node: &str) -> Result<String, Er
             "no lab on several machines is called '{lab}': {there}"
         )));
     };
-    let asked = Asked::of(&given.order)?;
+    let asked = ChosenMachines::of(&given.order)?;
     let mut files = given.files.into_iter();
     let Some((shown, text)) = files.next() else {
         return Err(Error::Machines(format!("lab {lab} has no scenario")));
@@ -238,12 +238,12 @@ pub fn machine_of(store: &dyn Store, lab: &str, node: &str) -> Result<String, Er
     let scenario = Scenario::given(&shown, &text, files.collect())?;
     let mut homes = asked.homes(&scenario, asked.place(&scenario)?);
     let id = scenario.lab.find(node).map_err(|error| match error {
-        NotOne::None { nearest, .. } => Error::NoNode {
+        NodeNameError::None { nearest, .. } => Error::NoNode {
             lab: lab.to_owned(),
             node: node.to_owned(),
             nearest,
         },
-        several @ NotOne::Several { .. } => Error::Machines(several.to_string()),
+        several @ NodeNameError::Several { .. } => Error::Machines(several.to_string()),
     })?;
     if given.order.moves {
         let agreed = agreed(store, lab)?;
@@ -266,17 +266,17 @@ pub(super) enum Fate {
 pub(super) fn follow(
     homes: &mut Homes,
     machines: &Machines,
-    agreed: &[Agreed],
+    agreed: &[SharedEvent],
     moves: bool,
 ) -> Vec<(Fate, u64)> {
     let place = |name: &str| machines.find(name);
-    let fate = |agreed: &Agreed| match agreed {
-        Agreed::Lost { machine, loss } => {
+    let fate = |agreed: &SharedEvent| match agreed {
+        SharedEvent::Lost { machine, loss } => {
             let machine = place(machine)?;
             let moved = homes.lose(machine, moves)?;
             Some((Fate::Lost(machine, moved), loss.from_ns))
         }
-        Agreed::Back { machine, back } => {
+        SharedEvent::Back { machine, back } => {
             let ready = back.ready.iter().filter_map(|name| place(name));
             let machine = place(machine)?;
             let nodes = homes.back(machine, &ready.collect());
@@ -293,7 +293,7 @@ impl Scenario {
     ///
     /// # Errors
     /// [`Error::Undividable`] if pins, caps or shared media do not allow it, or an error if the store cannot be reached.
-    pub fn look_on(&self, on: &OnMachines<'_>) -> Result<Looked, Error> {
+    pub fn look_on(&self, on: &OnMachines<'_>) -> Result<MachineCheck, Error> {
         let OnMachines { asked, rows, .. } = *on;
         let lab = &self.lab;
         let placement = asked.place(self)?;
@@ -320,10 +320,10 @@ impl Scenario {
             let row = rows.iter().find(|row| row.machine == *name);
             row.map_or((0, 0), |row| {
                 let error = row.clock_error_ns.unwrap_or(0);
-                (row.way_ns.unwrap_or(0), error)
+                (row.one_way_ns.unwrap_or(0), error)
             })
         };
-        let mut ways: Vec<((usize, usize), Way)> = Vec::new();
+        let mut ways: Vec<((usize, usize), MachinePair)> = Vec::new();
         for edge in &first.edges {
             let machine = |port| placement.machine_of(lab.layout.port(port).node);
             let ends = (machine(edge.from), machine(edge.to));
@@ -337,12 +337,12 @@ impl Scenario {
                 let (a, b) = (clock(ends.0), clock(ends.1));
                 ways.push((
                     ends,
-                    Way {
+                    MachinePair {
                         from,
                         to,
                         edges: 0,
                         shortest_ns: u64::MAX,
-                        way_ns: a.0 + b.0,
+                        one_way_ns: a.0 + b.0,
                         clock_error_ns: a.1 + b.1,
                         short_edges: 0,
                     },
@@ -352,21 +352,21 @@ impl Scenario {
             let way = &mut ways[place].1;
             way.edges += 1;
             way.shortest_ns = way.shortest_ns.min(delay_ns);
-            let both_ways = Ways {
-                least_ns: way.way_ns,
-                longest_ns: way.way_ns,
+            let both_ways = OneWayDelays {
+                least_ns: way.one_way_ns,
+                longest_ns: way.one_way_ns,
             };
-            let room = Room::of(delay_ns, both_ways, way.clock_error_ns);
-            way.short_edges += usize::from(!matches!(room, Room::Hidden { .. }));
+            let room = DelayCheck::of(delay_ns, both_ways, way.clock_error_ns);
+            way.short_edges += usize::from(!matches!(room, DelayCheck::Hidden { .. }));
         }
         ways.sort_by_key(|(ends, _)| *ends);
-        Ok(Looked {
+        Ok(MachineCheck {
             machines,
             edges: loads.edges,
             crossing_edges: loads.crossing_edges,
             between: settled.between,
-            carriage: settled.carriage,
-            ways: ways.into_iter().map(|(_, way)| way).collect(),
+            transport: settled.transport,
+            machine_pairs: ways.into_iter().map(|(_, way)| way).collect(),
             refusals,
         })
     }
@@ -375,15 +375,15 @@ impl Scenario {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use constel_cluster::agent::labs::{Back, Loss};
+    use constel_cluster::agent::labs::{Loss, NodesReturned};
 
     /// Returns 66 satellites, distributed alternately to three machines.
-    pub(in crate::together) fn three_machines() -> (Scenario, Asked) {
+    pub(in crate::together) fn three_machines() -> (Scenario, ChosenMachines) {
         let text = "constel: 1\nname: t\nstart: 2026-11-21T00:00:00Z\nduration: 10 s\nconstellations:\n  \
                     i: {walker: {pattern: star, inclination: 86.4 deg, satellites: 66, planes: 6, phasing: 2, altitude: 780 km}, gsl: {min_elevation: 8.2 deg, link: {rate: 50 Mbit/s}}, \
                     isl: {pattern: plus-grid, link: {rate: 100 Mbit/s}}}\n";
         let scenario = Scenario::given("t.yaml", text.as_bytes(), Vec::new()).unwrap();
-        let asked = Asked {
+        let asked = ChosenMachines {
             machines: "a,b,c".parse().unwrap(),
             pins: Vec::new(),
             order: Dealt::RoundRobin,
@@ -395,7 +395,7 @@ pub(super) mod tests {
         let text = format!(
             r#"{{"machine": "{machine}", "state": "up", "weight": 2, "nodes": 0, "clock_offset_ns": 5, "version": "{}",
                 "clock_error_ns": 7, "clock_by": "underlay", "clock_steps": 0, "capacity": null, "workers": 2, "cores": 2,
-                "memory_bytes": 1, "load": 0.0, "underlay": "10.0.0.1:5", "host": "h", "pid": 1, "way_ns": 3}}"#,
+                "memory_bytes": 1, "load": 0.0, "underlay": "10.0.0.1:5", "host": "h", "pid": 1, "one_way_ns": 3}}"#,
             env!("CARGO_PKG_VERSION")
         );
         serde_json::from_str(&text).unwrap()
@@ -406,7 +406,7 @@ pub(super) mod tests {
     fn nodes_are_asked_for_where_they_are_by_now() {
         let (scenario, asked) = three_machines();
         let (why, by) = (String::new(), "c".to_owned());
-        let lost = |machine: &str| Agreed::Lost {
+        let lost = |machine: &str| SharedEvent::Lost {
             machine: machine.to_owned(),
             loss: Loss {
                 order: 1,
@@ -415,16 +415,16 @@ pub(super) mod tests {
                 by: by.clone(),
             },
         };
-        let back = Agreed::Back {
+        let back = SharedEvent::Back {
             machine: "b".to_owned(),
-            back: Back {
+            back: NodesReturned {
                 order: 1,
                 from_ns: 9,
                 ready: vec!["a".to_owned()],
                 by: by.clone(),
             },
         };
-        let of = |agreed: &[Agreed]| {
+        let of = |agreed: &[SharedEvent]| {
             let mut homes = asked.homes(&scenario, asked.place(&scenario).unwrap());
             let fates = follow(&mut homes, &asked.machines, agreed, true).len();
             let nodes = scenario.lab.layout.nodes().iter();
@@ -450,7 +450,7 @@ pub(super) mod tests {
         let choose = |rows: &[Row], names: Option<&[&str]>| {
             let names: Option<Vec<String>> =
                 names.map(|names| names.iter().map(|&name| name.to_owned()).collect());
-            Asked::choose(rows, names.as_deref(), Vec::new(), Dealt::FewestCrossings)
+            ChosenMachines::choose(rows, names.as_deref(), Vec::new(), Dealt::FewestCrossings)
         };
         let all = choose(&[row("a"), row("b")], None).unwrap();
         let told: Vec<_> = all

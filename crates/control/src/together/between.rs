@@ -3,9 +3,9 @@
 
 use std::net::SocketAddr;
 
-use constel_api::manifest::Between;
-use constel_cluster::agent::{Reach, Row, reaches};
-use constel_cluster::underlay::{Carriage, ETHER_TYPE};
+use constel_api::manifest::MachineTransportReport;
+use constel_cluster::agent::{EthernetReach, Row, reaches};
+use constel_cluster::underlay::{ETHER_TYPE, MachineTransport};
 use constel_host::ethernet::HEADER_BYTES;
 use constel_plan::Lab;
 
@@ -14,7 +14,7 @@ use crate::error::Error;
 
 /// The requested transport of frames between machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Choice {
+pub enum TransportChoice {
     /// UDP.
     #[default]
     Udp,
@@ -26,8 +26,8 @@ pub enum Choice {
 
 /// The chosen transport.
 pub(super) struct Settled {
-    pub(super) carriage: Carriage,
-    pub(super) between: Between,
+    pub(super) transport: MachineTransport,
+    pub(super) between: MachineTransportReport,
     /// The reasons why the request cannot be met. Empty if it can.
     pub(super) against: Vec<String>,
 }
@@ -40,33 +40,33 @@ pub(super) fn settle(lab: &Lab, on: &OnMachines<'_>) -> Result<Settled, Error> {
     let rows: Vec<&Row> = names.iter().filter_map(row).collect();
     let mtus = lab.layout.ports().iter().map(|port| port.mtu_bytes);
     let frame_bytes = mtus.max().unwrap_or(0) as usize + HEADER_BYTES;
-    let settled = |carriage: Carriage, why: String, against: Vec<String>| {
+    let settled = |transport: MachineTransport, why: String, against: Vec<String>| {
         let mtu = rows.iter().filter_map(|row| row.mtu_bytes).min();
         let mtu_wanted = rows
             .iter()
-            .map(|row| carriage.mtu_for(frame_bytes, on.encrypted, is_v6(row)))
+            .map(|row| transport.mtu_for(frame_bytes, on.encrypted, is_v6(row)))
             .max();
-        let between = Between {
-            carriage: carriage.as_str().to_owned(),
+        let between = MachineTransportReport {
+            transport: transport.as_str().to_owned(),
             why,
             frame_bytes: frame_bytes as u64,
             mtu_wanted_bytes: mtu_wanted.unwrap_or(0) as u64,
             mtu_bytes: mtu.map(u64::from),
         };
         Ok(Settled {
-            carriage,
+            transport,
             between,
             against,
         })
     };
-    if on.between == Choice::Udp {
+    if on.between == TransportChoice::Udp {
         return settled(
-            Carriage::Udp,
+            MachineTransport::Udp,
             "nothing else was requested".to_owned(),
             Vec::new(),
         );
     }
-    let mtu_wanted = Carriage::Ethernet.mtu_for(frame_bytes, on.encrypted, false);
+    let mtu_wanted = MachineTransport::Ethernet.mtu_for(frame_bytes, on.encrypted, false);
     let mut against = unfit(&rows, frame_bytes, mtu_wanted);
     if against.is_empty() {
         let whole = mtu_wanted + HEADER_BYTES;
@@ -74,33 +74,33 @@ pub(super) fn settle(lab: &Lab, on: &OnMachines<'_>) -> Result<Settled, Error> {
         against.extend(pairs.iter().filter_map(|pair| in_words(pair, whole)));
     }
     match (on.between, against.is_empty()) {
-        (Choice::Auto, false) => {
+        (TransportChoice::Auto, false) => {
             let why = format!("raw Ethernet does not do: {}", against[0]);
-            settled(Carriage::Udp, why, Vec::new())
+            settled(MachineTransport::Udp, why, Vec::new())
         }
-        (Choice::Auto, true) => {
+        (TransportChoice::Auto, true) => {
             let why = "it reaches between all machines, both ways".to_owned();
-            settled(Carriage::Ethernet, why, Vec::new())
+            settled(MachineTransport::Ethernet, why, Vec::new())
         }
-        _ => settled(Carriage::Ethernet, "chosen".to_owned(), against),
+        _ => settled(MachineTransport::Ethernet, "chosen".to_owned(), against),
     }
 }
 
 /// Returns the choice as text for users.
-pub(super) fn told(between: &Between) -> String {
-    let Between {
-        carriage,
+pub(super) fn told(between: &MachineTransportReport) -> String {
+    let MachineTransportReport {
+        transport,
         why,
         frame_bytes,
         mtu_wanted_bytes,
         mtu_bytes,
     } = between;
     let mut text = format!(
-        "between the machines: {carriage} ({why}); frames of {frame_bytes} bytes want an MTU of {mtu_wanted_bytes}"
+        "between the machines: {transport} ({why}); frames of {frame_bytes} bytes want an MTU of {mtu_wanted_bytes}"
     );
     if let Some(mtu) = mtu_bytes.filter(|mtu| mtu < mtu_wanted_bytes) {
         text += &format!("; there is one of {mtu}");
-        if carriage == Carriage::Udp.as_str() {
+        if transport == MachineTransport::Udp.as_str() {
             text += ", and they go in fragments";
         }
     }
@@ -134,18 +134,18 @@ fn unfit(rows: &[&Row], frame_bytes: usize, mtu_wanted: usize) -> Vec<String> {
 }
 
 /// Returns the reason why raw frames do not pass between two machines, with the remedy.
-fn in_words((a, b, reach): &(String, String, Reach), frame_bytes: usize) -> Option<String> {
+fn in_words((a, b, reach): &(String, String, EthernetReach), frame_bytes: usize) -> Option<String> {
     match reach {
-        Reach::Whole => None,
-        Reach::Short => Some(format!(
+        EthernetReach::Whole => None,
+        EthernetReach::Short => Some(format!(
             "frames of {frame_bytes} bytes do not pass between machines {a} and {b}, shorter ones do: raise the MTU of what is between \
              them, or use --between udp"
         )),
-        Reach::Nothing => Some(format!(
+        EthernetReach::Nothing => Some(format!(
             "machines {a} and {b} do not receive each other's raw frames (EtherType {ETHER_TYPE:#06x}): put their interfaces on one Ethernet \
              segment, or use --between udp"
         )),
-        Reach::Unsaid => Some(format!(
+        EthernetReach::Unsaid => Some(format!(
             "machine {a} did not report whether raw frames reach machine {b}: try again, or use --between udp"
         )),
     }
@@ -179,11 +179,11 @@ mod tests {
             "{wrong:?}"
         );
         let said = |reach| in_words(&("a".to_owned(), "b".to_owned(), reach), 1_572);
-        assert_eq!(said(Reach::Whole), None);
+        assert_eq!(said(EthernetReach::Whole), None);
         for (reach, words) in [
-            (Reach::Short, "shorter ones do"),
-            (Reach::Nothing, "EtherType 0x88b6"),
-            (Reach::Unsaid, "try again"),
+            (EthernetReach::Short, "shorter ones do"),
+            (EthernetReach::Nothing, "EtherType 0x88b6"),
+            (EthernetReach::Unsaid, "try again"),
         ] {
             let said = said(reach).unwrap();
             assert!(

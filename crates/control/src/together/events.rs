@@ -129,9 +129,9 @@ impl EventsComing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use constel_api::Happening;
+    use constel_api::EventData;
 
-    fn event(seq: u64, t_ns: Option<i64>, what: Happening) -> Event {
+    fn event(seq: u64, t_ns: Option<i64>, what: EventData) -> Event {
         Event {
             seq,
             t_ns,
@@ -141,8 +141,8 @@ mod tests {
         }
     }
 
-    fn failure(cause: &str) -> Happening {
-        Happening::Failure {
+    fn failure(cause: &str) -> EventData {
+        EventData::Failure {
             cause: cause.to_owned(),
             objects: vec!["b".to_owned()],
         }
@@ -150,11 +150,11 @@ mod tests {
 
     #[test]
     fn events_of_all_machines_are_one_list_by_lab_time() {
-        let finished = || Happening::Finished {
+        let finished = || EventData::Finished {
             trustworthy: true,
             failed: false,
         };
-        let started = || Happening::EdgesUp { edges: 3 };
+        let started = || EventData::EdgesUp { edges: 3 };
         let of = |name: &str, own: &str, at: i64| {
             let events = vec![
                 event(1, None, started()),

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use constel_api::manifest::{Between, Manifest};
+use constel_api::manifest::{MachineTransportReport, Manifest};
 use constel_api::summary::{LostRow, MovedRow, Summary};
-use constel_cluster::agent::labs::{Lead, Led, Order, lead};
+use constel_cluster::agent::labs::{ControllerInput, LabDescription, LabOutcome, lead};
 use constel_cluster::agent::{Row, host_name};
 use constel_cluster::store::Store;
 use constel_host::claim::LabName;
@@ -17,8 +17,8 @@ use constel_plan::Lab;
 use constel_scenario::model::OnMachineLoss;
 use constel_topology::NodeId;
 
-use super::ask::{Asked, Fate, follow};
-use super::between::Choice;
+use super::ask::{ChosenMachines, Fate, follow};
+use super::between::TransportChoice;
 use super::merge::{Left, merge};
 use super::name_there;
 use crate::error::Error;
@@ -32,16 +32,16 @@ pub struct OnMachines<'a> {
     /// The machines as they are in it.
     pub rows: &'a [Row],
     /// Those that take a part.
-    pub asked: &'a Asked,
+    pub asked: &'a ChosenMachines,
     /// The transport of frames between them.
-    pub between: Choice,
+    pub between: TransportChoice,
     /// Whether these are encrypted.
     pub encrypted: bool,
 }
 
 /// A lab on several machines that came to its end.
 #[derive(Debug)]
-pub struct LedLab {
+pub struct ClusterRun {
     /// The summary, which is also in `summary.json`.
     pub summary: Summary,
     /// The results folder of the lab. The folder of each machine is below `machines`.
@@ -61,7 +61,7 @@ impl Scenario {
         on: &OnMachines<'_>,
         options: &RunOptions,
         say: &dyn Fn(&str),
-    ) -> Result<LedLab, Error> {
+    ) -> Result<ClusterRun, Error> {
         let name = options.name.clone();
         let name = name.unwrap_or_else(|| self.lab.scenario.name.to_string());
         let name: LabName = name
@@ -75,7 +75,11 @@ impl Scenario {
             return Err(Error::NotOnSeveral(looked.refusals.join("\n  ")));
         }
         say(&looked.between_in_words());
-        for way in looked.ways.iter().filter(|way| way.short_edges > 0) {
+        for way in looked
+            .machine_pairs
+            .iter()
+            .filter(|way| way.short_edges > 0)
+        {
             say(&format!(
                 "{} of {} edges from {} to {} are shorter than the path between these machines ({:.3} ms): their frames will be late, \
                  and the verdict will report it",
@@ -83,7 +87,7 @@ impl Scenario {
                 way.edges,
                 way.from,
                 way.to,
-                way.way_ns as f64 / 1e6
+                way.one_way_ns as f64 / 1e6
             ));
         }
         let end_ns = options
@@ -94,7 +98,7 @@ impl Scenario {
         make_results(&results)?;
         let written = fs::write(results.join("scenario.yaml"), &self.text);
         written.map_err(|source| kept(&results, source))?;
-        let order = Order {
+        let order = LabDescription {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             lab: name.to_string(),
             by: (host_name(), std::process::id()),
@@ -103,7 +107,7 @@ impl Scenario {
             pins: on.asked.pins.iter().map(ToString::to_string).collect(),
             duration_ns: options.duration_ns.map(std::num::NonZeroU64::get),
             traffic: options.traffic,
-            between: looked.carriage,
+            between: looked.transport,
             encrypted: on.encrypted,
             goes_on: self.lab.scenario.on_machine_loss != OnMachineLoss::End,
             moves: self.lab.scenario.on_machine_loss == OnMachineLoss::Move,
@@ -126,7 +130,7 @@ impl Scenario {
                 false => Ok(()),
             }
         };
-        let led = lead(Lead {
+        let led = lead(ControllerInput {
             store: on.store,
             order,
             files: &files,
@@ -152,7 +156,12 @@ impl Scenario {
 impl Scenario {
     /// Returns the loss of each machine, if the lab continued without it: the lab time, its nodes, and those nodes that
     /// returned on other machines. The lab ended at `end_ns`.
-    fn gone(&self, asked: &Asked, led: &Led, end_ns: u64) -> Result<Vec<Option<LostRow>>, Error> {
+    fn gone(
+        &self,
+        asked: &ChosenMachines,
+        led: &LabOutcome,
+        end_ns: u64,
+    ) -> Result<Vec<Option<LostRow>>, Error> {
         let mut homes = asked.homes(self, asked.place(self)?);
         let moves = self.lab.scenario.on_machine_loss == OnMachineLoss::Move;
         let step_ns = self.lab.step_ns();
@@ -197,10 +206,10 @@ impl Scenario {
 fn close(
     (name, lab): (&str, &Lab),
     results: &Path,
-    (led, gone): (&Led, &[Option<LostRow>]),
-    (left, between): (Left, Between),
+    (led, gone): (&LabOutcome, &[Option<LostRow>]),
+    (left, between): (Left, MachineTransportReport),
     interrupted: bool,
-) -> Result<LedLab, Error> {
+) -> Result<ClusterRun, Error> {
     let manifest = left.manifest.clone();
     let Some(summary) = merge((name, lab), (led, gone), left, interrupted) else {
         let failures = led.machines.iter().filter_map(|machine| {
@@ -222,7 +231,7 @@ fn close(
         write_json(&results.join("manifest.json"), &manifest)?;
     }
     write_json(&results.join("summary.json"), &summary)?;
-    Ok(LedLab {
+    Ok(ClusterRun {
         summary,
         results: results.to_owned(),
     })

@@ -7,8 +7,8 @@ use constel_api::summary::{
     ChangeRow, ChannelRow, Convergence, DaemonsRow, FlowRow, FlowStatus, HandoverRow, LostRow,
     MachineRow, Size, Summary,
 };
-use constel_cluster::agent::labs::{Ended, Led};
-use constel_lab::{Noted, WAYS_FILE, note_when_stood};
+use constel_cluster::agent::labs::{Ended, LabOutcome};
+use constel_lab::{MachineSamples, OUTCOMES_FILE, record_convergence};
 use constel_measure::flows::learn_sent;
 use constel_measure::verdict::{Fidelity, Machine, Software, Verdict};
 use constel_plan::Lab;
@@ -42,7 +42,7 @@ impl Left {
                     (known, other) => known.or(other),
                 };
             }
-            WAYS_FILE => drop(self.ways.insert(machine.to_owned(), bytes.to_vec())),
+            OUTCOMES_FILE => drop(self.ways.insert(machine.to_owned(), bytes.to_vec())),
             path => {
                 let flow = path.strip_prefix("flows/");
                 let flow = flow.and_then(|name| name.strip_suffix(".server.log"));
@@ -80,9 +80,9 @@ fn channels_of<'a>(all: impl Iterator<Item = &'a Summary>) -> Vec<ChannelRow> {
         };
         known.sent += row.sent;
         known.airtime_ns += row.airtime_ns;
-        known.heard += row.heard;
+        known.received += row.received;
         known.collisions += row.collisions;
-        known.deaf += row.deaf;
+        known.missed_while_sending += row.missed_while_sending;
         known.noise += row.noise;
         known.refused_full += row.refused_full;
         known.refused_long += row.refused_long;
@@ -96,7 +96,7 @@ fn channels_of<'a>(all: impl Iterator<Item = &'a Summary>) -> Vec<ChannelRow> {
 /// count for the lab, except for those of its flows.
 pub(super) fn merge(
     (name, lab): (&str, &Lab),
-    (led, gone): (&Led, &[Option<LostRow>]),
+    (led, gone): (&LabOutcome, &[Option<LostRow>]),
     left: Left,
     interrupted: bool,
 ) -> Option<Summary> {
@@ -147,12 +147,12 @@ pub(super) fn merge(
     fidelity.failures = failures;
     let (mut handovers, mut changes) = happened(&base, &others);
     if !ways.is_empty() {
-        let noted = rows.iter().map(|row| Noted {
+        let noted = rows.iter().map(|row| MachineSamples {
             text: ways.get(&row.machine).map_or(&[], Vec::as_slice),
             lost_from_ns: row.lost.as_ref().map(|lost| lost.from_ns),
         });
-        let noted: Vec<Noted<'_>> = noted.collect();
-        note_when_stood(lab, &noted, &mut handovers, &mut changes);
+        let noted: Vec<MachineSamples<'_>> = noted.collect();
+        record_convergence(lab, &noted, &mut handovers, &mut changes);
     }
     let mut flows: Vec<_> = all().flat_map(|summary| summary.flows.clone()).collect();
     // One that its machine had not begun may have run where its node came to be.
@@ -313,7 +313,7 @@ fn row(ended: &Ended, lost: Option<LostRow>, summary: Option<&Summary>) -> Machi
 /// Everything that makes the figures untrustworthy, each with the machine at fault. `of` has a machine's own reasons, or some of
 /// them.
 fn reasons(
-    led: &Led,
+    led: &LabOutcome,
     gone: &[Option<LostRow>],
     summaries: &BTreeMap<String, Summary>,
     of: fn(&Summary) -> &[String],
@@ -397,14 +397,14 @@ fn fidelity_of<'a>(all: impl Iterator<Item = &'a Summary>) -> Fidelity {
             sum.own_lateness_p99_ns = sum.own_lateness_p99_ns.max(own.own_lateness_p99_ns);
             sum.machine = both(sum.machine, own.machine);
             sum.frames_early += own.frames_early;
-            for (cause, count) in own.unintended_drops {
+            for (cause, count) in own.emulator_drops {
                 match sum
-                    .unintended_drops
+                    .emulator_drops
                     .iter_mut()
                     .find(|(known, _)| *known == cause)
                 {
                     Some((_, known)) => *known += count,
-                    None => sum.unintended_drops.push((cause, count)),
+                    None => sum.emulator_drops.push((cause, count)),
                 }
             }
             sum.steps_late += own.steps_late;

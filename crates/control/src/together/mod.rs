@@ -7,10 +7,10 @@ mod lead;
 mod merge;
 mod part;
 
-pub use ask::{Asked, Looked, Way, machine_of};
-pub use between::Choice;
+pub use ask::{ChosenMachines, MachineCheck, MachinePair, machine_of};
+pub use between::TransportChoice;
 pub use events::{EventsComing, SeenEvent, merge_events};
-pub use lead::{LedLab, OnMachines};
+pub use lead::{ClusterRun, OnMachines};
 pub use part::{Underlay, run_part};
 
 use constel_host::claim::LabName;

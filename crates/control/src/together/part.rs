@@ -12,19 +12,21 @@ use std::thread;
 use std::time::Duration;
 
 use constel_cluster::agent::labs::speech::{
-    Back, Beat, Changing, FromPart, Lost, RESULTS, ToPart, read,
+    ChangeMessage, FromWorker, Heartbeat, MachineLost, NodesReturnedMessage, RESULTS, ToWorker,
+    read,
 };
-use constel_cluster::agent::labs::{Order, Ways, hold};
+use constel_cluster::agent::labs::{LabDescription, UnderlaySettings, hold};
 use constel_cluster::crossing::{
-    Carriage, Crossing, Endpoint, Interface, LabTime, Machine, OpenError, Wire,
+    Crossing, Endpoint, Interface, LabTime, Machine, MachineTransport, OpenError, Wire,
 };
 use constel_cluster::machines::{Homes, Moved};
 use constel_lab::{
-    ByHand, Change, EngineError, Gate, Loss, Progress, Return, SetTogether, Standing, Together,
+    Change, ClusterPart, EngineError, Gate, Loss, ManualChange, PartReady, Progress, Return,
+    ScheduledChange,
 };
 use rustix::time::{ClockId, clock_gettime};
 
-use super::ask::Asked;
+use super::ask::ChosenMachines;
 use super::name_there;
 use crate::error::Error;
 use crate::run::RunOptions;
@@ -48,12 +50,12 @@ pub struct Underlay {
 }
 
 impl Underlay {
-    fn wire(&self, carriage: Carriage) -> Result<Wire, EngineError> {
-        match carriage {
-            Carriage::Udp => UdpSocket::bind((self.address, 0))
+    fn wire(&self, transport: MachineTransport) -> Result<Wire, EngineError> {
+        match transport {
+            MachineTransport::Udp => UdpSocket::bind((self.address, 0))
                 .map(Wire::Udp)
                 .map_err(io("listen")),
-            Carriage::Ethernet => {
+            MachineTransport::Ethernet => {
                 let interface = Interface::named(&self.interface).map_err(OpenError::from)?;
                 Ok(Wire::Ethernet(interface))
             }
@@ -90,7 +92,7 @@ pub fn run_part(folder: &Path, machine: &str, underlay: &Underlay, workers: NonZ
         Err(error) if error.exit() == crate::Exit::Interrupted => by_hand(),
         Err(error) => Some(error.to_string()),
     };
-    talk.say(&FromPart::Ended { failure });
+    talk.say(&FromWorker::Ended { failure });
 }
 
 /// Whether it ended before its time.
@@ -108,7 +110,7 @@ fn part(
         return Err(EngineError::Apart("the order has no scenario".to_owned()).into());
     };
     let scenario = Scenario::given(&shown, &text, files.collect())?;
-    let asked = Asked::of(&order)?;
+    let asked = ChosenMachines::of(&order)?;
     let placement = asked.place(&scenario)?;
     let Some(here) = asked.machines.find(machine) else {
         let text = format!("the order is not for machine {machine}");
@@ -121,16 +123,16 @@ fn part(
     let watching = Arc::clone(talk);
     thread::spawn(move || watching.watch());
     let name = name_there(&order.lab, machine)?;
-    talk.say(&FromPart::Called(name.to_string()));
+    talk.say(&FromWorker::Called(name.to_string()));
     talk.first_beat()?;
-    talk.say(&FromPart::Listening(listens));
+    talk.say(&FromWorker::Listening(listens));
     let ways = talk.ways()?;
     let nodes = scenario.lab.layout.nodes().iter();
     let homes = asked.homes(&scenario, placement.clone());
     let (moves, following) = (order.moves, Arc::clone(talk));
     let news = talk.news_of_machines();
     thread::spawn(move || following.follow(homes, moves, news));
-    let together = Together {
+    let together = ClusterPart {
         lab: order.lab.clone(),
         here,
         machines: machines(&order, &ways),
@@ -151,12 +153,12 @@ fn part(
         stop: Arc::clone(&talk.stop),
         ..RunOptions::default()
     };
-    let progress = Arc::new(Telling(Arc::clone(talk)));
+    let progress = Arc::new(WorkerProgress(Arc::clone(talk)));
     let running = scenario.start_as(name, options, Some(together), progress)?;
     running.wait().map(|finished| finished.summary.interrupted)
 }
 
-fn machines(order: &Order, ways: &Ways) -> Vec<Machine> {
+fn machines(order: &LabDescription, ways: &UnderlaySettings) -> Vec<Machine> {
     let all = order.machines.iter().zip(&ways.machines);
     let machine =
         |(node, (address, token)): (&constel_cluster::agent::labs::Node, &(Endpoint, u32))| {
@@ -195,16 +197,16 @@ struct Talk {
 
 #[derive(Default)]
 struct Received {
-    beat: Option<Beat>,
-    ways: Option<Ways>,
+    beat: Option<Heartbeat>,
+    ways: Option<UnderlaySettings>,
     /// Lab time zero by the clock that all machines have in common.
     go: Option<u64>,
     /// The state of the clock at lab time zero.
-    began: Option<Beat>,
+    began: Option<Heartbeat>,
     /// Losses and returns of machines.
     changes: Vec<Change>,
     /// Manual changes that all machines apply.
-    set: Vec<SetTogether>,
+    set: Vec<ScheduledChange>,
     /// The thread that computes the effects of losses and returns.
     follows: Option<Sender<News>>,
     /// The furthest that both clocks went apart since.
@@ -216,8 +218,8 @@ struct Received {
 
 /// A loss or a return of a machine, as received.
 enum News {
-    Lost(Lost),
-    Back(Back),
+    Lost(MachineLost),
+    Back(NodesReturnedMessage),
 }
 
 impl Talk {
@@ -226,7 +228,7 @@ impl Talk {
     }
 
     /// Sends a message to the agent. An agent that no longer reads is noticed when the input ends.
-    fn say(&self, what: &FromPart) {
+    fn say(&self, what: &FromWorker) {
         if let Ok(mut line) = serde_json::to_vec(what) {
             line.push(b'\n');
             let mut out = io::stdout().lock();
@@ -246,17 +248,17 @@ impl Talk {
     fn hear(&self, said: impl BufRead) {
         for line in said.lines().map_while(io::Result::ok) {
             match serde_json::from_str(&line) {
-                Ok(ToPart::Beat(beat)) => self.beat(beat),
-                Ok(ToPart::Ways(ways)) => self.heard().ways = Some(ways),
-                Ok(ToPart::Go(zero_ns)) => {
+                Ok(ToWorker::Beat(beat)) => self.beat(beat),
+                Ok(ToWorker::Ways(ways)) => self.heard().ways = Some(ways),
+                Ok(ToWorker::Go(zero_ns)) => {
                     let mut heard = self.heard();
                     heard.began = heard.beat;
                     heard.go = Some(zero_ns);
                 }
-                Ok(ToPart::Lost(lost)) => self.lose(lost),
-                Ok(ToPart::Back(back)) => self.tell(News::Back(back)),
-                Ok(ToPart::Change(changing)) => self.change(changing),
-                Ok(ToPart::End) => {
+                Ok(ToWorker::Lost(lost)) => self.lose(lost),
+                Ok(ToWorker::Back(back)) => self.tell(News::Back(back)),
+                Ok(ToWorker::Change(changing)) => self.change(changing),
+                Ok(ToWorker::End) => {
                     self.told.store(true, Ordering::Release);
                     self.end(None);
                 }
@@ -270,7 +272,7 @@ impl Talk {
     }
 
     /// Stops sending to a lost machine. Its nodes are removed at the next step.
-    fn lose(&self, lost: Lost) {
+    fn lose(&self, lost: MachineLost) {
         if let Some(crossing) = &self.heard().crossing {
             crossing.lose(lost.machine);
         }
@@ -278,8 +280,8 @@ impl Talk {
     }
 
     /// Applies a manual change. All machines get the same text, so if one of them cannot parse it, none can.
-    fn change(&self, changing: Changing) {
-        let Changing {
+    fn change(&self, changing: ChangeMessage) {
+        let ChangeMessage {
             by,
             number,
             at_ns,
@@ -287,7 +289,7 @@ impl Talk {
         } = changing;
         if let Ok(what) = serde_json::from_value(what) {
             let by = (by, number);
-            self.heard().set.push(SetTogether { by, at_ns, what });
+            self.heard().set.push(ScheduledChange { by, at_ns, what });
         }
     }
 
@@ -312,14 +314,14 @@ impl Talk {
     fn follow(&self, mut homes: Homes, moves: bool, news: Receiver<News>) {
         for news in news {
             let change = match news {
-                News::Lost(Lost { machine, from_ns }) => {
+                News::Lost(MachineLost { machine, from_ns }) => {
                     let Some(Moved { nodes, to }) = homes.lose(machine, moves) else {
                         continue;
                     };
                     let takers: BTreeSet<usize> = to.values().copied().collect();
                     if !takers.is_empty() {
                         let takers = takers.into_iter().collect();
-                        self.say(&FromPart::Takers { machine, takers });
+                        self.say(&FromWorker::Takers { machine, takers });
                     }
                     Change::Lost(Loss {
                         machine,
@@ -338,7 +340,7 @@ impl Talk {
         }
     }
 
-    fn beat(&self, beat: Beat) {
+    fn beat(&self, beat: Heartbeat) {
         self.time.set(beat.ahead_ns);
         self.until_ns.store(beat.until_ns, Ordering::Release);
         let mut heard = self.heard();
@@ -386,14 +388,14 @@ impl Talk {
         self.wait(|heard| heard.beat.map(|_| ()))
     }
 
-    fn ways(&self) -> Result<Ways, EngineError> {
+    fn ways(&self) -> Result<UnderlaySettings, EngineError> {
         self.wait(|heard| heard.ways.clone())
     }
 }
 
 impl Gate for Talk {
-    fn standing(&self, part: &Standing, _: &AtomicBool) -> Result<u64, EngineError> {
-        self.say(&FromPart::Standing {
+    fn standing(&self, part: &PartReady, _: &AtomicBool) -> Result<u64, EngineError> {
+        self.say(&FromWorker::Standing {
             nodes: part.nodes as u64,
             plan: part.plan.clone(),
             images: part.images.clone(),
@@ -420,16 +422,16 @@ impl Gate for Talk {
 
     fn took(&self, machine: usize, failure: Option<&str>) {
         let failure = failure.map(str::to_owned);
-        self.say(&FromPart::Took { machine, failure });
+        self.say(&FromWorker::Took { machine, failure });
     }
 
-    fn order(&self, number: u64, what: &ByHand) {
+    fn order(&self, number: u64, what: &ManualChange) {
         // The structs hold only names and numbers, so serialization cannot fail.
         let what = serde_json::to_value(what).unwrap_or_default();
-        self.say(&FromPart::Order { number, what });
+        self.say(&FromWorker::Order { number, what });
     }
 
-    fn set_together(&self, known: usize, within: Duration) -> Option<SetTogether> {
+    fn set_together(&self, known: usize, within: Duration) -> Option<ScheduledChange> {
         let unheard = |heard: &mut Received| heard.set.len() <= known;
         let waited = self.news.wait_timeout_while(self.heard(), within, unheard);
         let heard = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -459,17 +461,17 @@ impl Gate for Talk {
 }
 
 /// Progress that the agent prints: messages, and the end of each stage.
-struct Telling(Arc<Talk>);
+struct WorkerProgress(Arc<Talk>);
 
-impl Progress for Telling {
+impl Progress for WorkerProgress {
     fn stage(&self, name: &str, done: u64, total: u64, note: &str) {
         if done >= total && !note.is_empty() {
-            self.0.say(&FromPart::Say(format!("{name}: {note}")));
+            self.0.say(&FromWorker::Say(format!("{name}: {note}")));
         }
     }
 
     fn say(&self, text: &str) {
-        self.0.say(&FromPart::Say(text.to_owned()));
+        self.0.say(&FromWorker::Say(text.to_owned()));
     }
 }
 
@@ -478,15 +480,15 @@ mod tests {
     use super::*;
     use crate::together::ask::tests::three_machines;
 
-    fn beat(ahead_ns: i64, clock_jumps: u64) -> ToPart {
-        ToPart::Beat(Beat {
+    fn beat(ahead_ns: i64, clock_jumps: u64) -> ToWorker {
+        ToWorker::Beat(Heartbeat {
             ahead_ns,
             clock_jumps,
             until_ns: u64::MAX,
         })
     }
 
-    fn told(lines: &[ToPart]) -> Talk {
+    fn told(lines: &[ToWorker]) -> Talk {
         let talk = Talk::default();
         let lines = lines
             .iter()
@@ -508,7 +510,7 @@ mod tests {
 
     #[test]
     fn a_part_that_is_told_to_end_was_interrupted() {
-        let talk = told(&[beat(5, 0), ToPart::End]);
+        let talk = told(&[beat(5, 0), ToWorker::End]);
         let heard = talk.wait(|heard| heard.go);
         // The end of the input arrives after it.
         assert!(matches!(heard, Err(EngineError::Apart(_))), "{heard:?}");
@@ -528,15 +530,15 @@ mod tests {
         let following = Arc::clone(&talk);
         let follows = thread::spawn(move || following.follow(homes, true, news));
         let (machine, ready) = (2, vec![0, 1]);
-        talk.lose(Lost {
+        talk.lose(MachineLost {
             machine,
             from_ns: 7,
         });
-        talk.lose(Lost {
+        talk.lose(MachineLost {
             machine,
             from_ns: 8,
         });
-        talk.tell(News::Back(Back {
+        talk.tell(News::Back(NodesReturnedMessage {
             machine,
             from_ns: 9,
             ready,
@@ -554,7 +556,7 @@ mod tests {
 
     #[test]
     fn clocks_that_jumped_or_went_apart_are_in_the_verdict() {
-        let go = ToPart::Go(0);
+        let go = ToWorker::Go(0);
         let all = |last| told(&[beat(0, 3), go.clone(), last]).doubts().join("\n");
         let calm = all(beat(900_000, 3));
         assert!(!calm.contains("clock"), "{calm}");

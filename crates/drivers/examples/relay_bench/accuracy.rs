@@ -91,7 +91,7 @@ struct Round {
     sent: u64,
     received: u64,
     early: u64,
-    unintended: u64,
+    emulator_drops: u64,
     stalls: u64,
     stalled_ns: Nanos,
     cpu_percent: f64,
@@ -216,7 +216,7 @@ fn over_relay(
     let stalls = witness::stalls(handle);
     Round {
         own_p99_ns: after.own_lateness.p99_ns,
-        unintended: after.unintended.total() - before.unintended.total(),
+        emulator_drops: after.emulator_drops.total() - before.emulator_drops.total(),
         stalls: after.stalls.count,
         stalled_ns: after.stalls.total_ns,
         cpu_percent: relay_cpu(&before, &after),
@@ -233,7 +233,7 @@ fn round(f: &Flow, unexplained: Quantiles) -> Round {
         sent: f.sent,
         received: f.received,
         early: f.early,
-        unintended: 0,
+        emulator_drops: 0,
         stalls: 0,
         stalled_ns: 0,
         cpu_percent: 0.0,
@@ -280,7 +280,7 @@ fn row(
         "what": "delay_error", "path": path, "threads": threads, "load": load, "rate_fps": case.fps,
         "length_bytes": case.length, "delay_ns": delay_ns, "rounds": rounds.len(),
         "received_fps": got, "sent": sum(|r| r.sent), "lost": lost, "early": early,
-        "unintended": sum(|r| r.unintended), "error": errors, "unexplained_p99_ns": unexplained,
+        "unintended": sum(|r| r.emulator_drops), "error": errors, "unexplained_p99_ns": unexplained,
         "own_lateness_p99_ns": own, "stalls": stalls, "stalled_ns": stalled_ns,
         "relay_cpu_percent": cpu,
     })

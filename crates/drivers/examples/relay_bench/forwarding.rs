@@ -7,7 +7,7 @@ mod changes;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, UdpSocket};
 
-use constel_drivers::forward::{Forwarder, Way};
+use constel_drivers::forward::{Forwarder, NodeRoute};
 use constel_host::netlink::{LinkChange, Mac};
 use constel_link::{PortId, mac_of};
 use serde_json::{Value, json};
@@ -104,7 +104,7 @@ fn share_a_map(row: &Row, links: usize) -> Forwarder {
         };
         node.run(|| [left, right].map(|ifindex| forwarder.attach(ifindex).unwrap()));
         for (goal, (ifindex, port, far_port)) in ports.into_iter().enumerate() {
-            let way = Way {
+            let way = NodeRoute {
                 ifindex,
                 port: PortId(port as u32),
                 far_port: PortId(far_port as u32),
@@ -195,7 +195,7 @@ fn compare(options: &Options, mut arms: [Arm; 2], what: (&str, usize, usize)) ->
                 "by": arm.name, "delivered_fps": fps, "loss_ratio": lost / 100.0,
                 "cpu_ns_per_frame_and_node": cpu,
                 "paced_loss_ratio": arm.median(|r| r.paced_loss),
-                "unintended": arm.row.handle().map(|h| h.relay_stats().unwrap().unintended),
+                "unintended": arm.row.handle().map(|h| h.relay_stats().unwrap().emulator_drops),
             })
         })
         .collect();

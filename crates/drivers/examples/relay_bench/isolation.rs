@@ -35,7 +35,7 @@ struct Round {
     late_p99_ns: u64,
     stalls: u64,
     /// Frames lost by the relay, those of floods included.
-    unintended: u64,
+    emulator_drops: u64,
 }
 
 pub(crate) fn isolation(options: &Options) -> Vec<Value> {
@@ -184,7 +184,7 @@ fn one(
     handle: Option<&RelayHandle>,
 ) -> Round {
     let sockets = victim.sockets();
-    let before = handle.map(|h| h.relay_stats().unwrap().unintended.total());
+    let before = handle.map(|h| h.relay_stats().unwrap().emulator_drops.total());
     let stop = AtomicBool::new(false);
     let flooded = AtomicU64::new(0);
     let f = thread::scope(|scope| {
@@ -219,7 +219,7 @@ fn one(
     thread::sleep(Duration::from_millis(100));
     let after = handle.map(|h| h.relay_stats().unwrap());
     let classes = handle.map(|h| h.lateness_by_class().unwrap());
-    let lost_by_us = after.zip(before).map(|(a, b)| a.unintended.total() - b);
+    let lost_by_us = after.zip(before).map(|(a, b)| a.emulator_drops.total() - b);
     Round {
         errors: f.errors.quantiles(),
         lost: f.sent - f.received,
@@ -227,7 +227,7 @@ fn one(
         flood_fps: flooded.into_inner() as f64 / (f.took.as_secs_f64() + 0.4),
         late_p99_ns: classes.map_or(0, |c| c[0].lateness.p99_ns),
         stalls: after.map_or(0, |a| a.stalls.count),
-        unintended: lost_by_us.unwrap_or(0),
+        emulator_drops: lost_by_us.unwrap_or(0),
     }
 }
 
@@ -236,12 +236,12 @@ fn row(options: &Options, name: &str, rounds: &[Round]) -> Value {
     let sum = |of: fn(&Round) -> u64| rounds.iter().map(of).sum::<u64>();
     let spread = |of: fn(&Round) -> f64| Spread::of(rounds.iter().map(of));
     let (lost, stalls) = (sum(|r| r.lost), sum(|r| r.stalls));
-    let unintended = sum(|r| r.unintended);
+    let emulator_drops = sum(|r| r.emulator_drops);
     let (flood_fps, late) = (spread(|r| r.flood_fps), spread(|r| r.late_p99_ns as f64));
     say(
         options,
         &format!(
-            "{name:>30} | {:>20} {:>24} {:>8.1} {:>8.1} {lost:>5} | {:>9.0} | {:>9.1} {stalls:>7} {unintended:>12}",
+            "{name:>30} | {:>20} {:>24} {:>8.1} {:>8.1} {lost:>5} | {:>9.0} | {:>9.1} {stalls:>7} {emulator_drops:>12}",
             errors.p50_ns.in_us(),
             errors.p99_ns.in_us(),
             errors.p999_ns.median / 1e3,
@@ -253,6 +253,6 @@ fn row(options: &Options, name: &str, rounds: &[Round]) -> Value {
     json!({
         "what": "isolation", "path": name, "rounds": rounds.len(), "error": errors,
         "early": sum(|r| r.early), "lost": lost, "flood_fps": flood_fps,
-        "victim_lateness_p99_ns": late, "stalls": stalls, "unintended": unintended,
+        "victim_lateness_p99_ns": late, "stalls": stalls, "unintended": emulator_drops,
     })
 }

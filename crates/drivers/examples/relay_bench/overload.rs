@@ -50,13 +50,13 @@ pub(crate) fn overload(options: &Options) -> Vec<Value> {
                     thread::sleep(Duration::from_millis(20));
                 }
                 let after = handle.relay_stats().unwrap();
-                let lost = |of: fn(&constel_drivers::relay::UnintendedDrops) -> u64| {
-                    of(&after.unintended) - of(&before.unintended)
+                let lost = |of: fn(&constel_drivers::relay::EmulatorDrops) -> u64| {
+                    of(&after.emulator_drops) - of(&before.emulator_drops)
                 };
                 let later = let_go_later() - later_before;
                 let (share, overload) = (lost(|u| u.share), lost(|u| u.overload));
                 let others =
-                    after.unintended.total() - before.unintended.total() - share - overload;
+                    after.emulator_drops.total() - before.emulator_drops.total() - share - overload;
                 let offered = f.sent as f64 / f.took.as_secs_f64();
                 let late = after.lateness;
                 say(

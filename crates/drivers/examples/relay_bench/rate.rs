@@ -62,7 +62,7 @@ struct Round {
     steady: f64,
     windows: u64,
     burst_bytes: usize,
-    unintended: u64,
+    emulator_drops: u64,
     /// Frames on the edge that the bench did not send.
     others: u64,
     stalled_ns: u64,
@@ -157,7 +157,7 @@ fn one(
     let seconds = options.seconds_or(SECONDS);
     let flow = send(sockets, length, offered * rate_bps as f64, seconds);
     let (after, edge_after) = (handle.relay_stats().unwrap(), on_edge());
-    let unintended = after.unintended.total() - before.unintended.total();
+    let emulator_drops = after.emulator_drops.total() - before.emulator_drops.total();
     let mut stalls = flow.stalls;
     stalls.extend(witness::stalls(handle));
     let bits = |frames: u64| frames as f64 * length as f64 * 8.0;
@@ -204,8 +204,9 @@ fn one(
         steady,
         windows,
         burst_bytes: burst,
-        unintended,
-        others: (edge_after - edge_before).saturating_sub(flow.sent - unintended.min(flow.sent)),
+        emulator_drops,
+        others: (edge_after - edge_before)
+            .saturating_sub(flow.sent - emulator_drops.min(flow.sent)),
         stalled_ns: after.stalls.total_ns,
     }
 }
@@ -225,16 +226,16 @@ fn row(options: &Options, case: Case, rounds: &[Round]) -> Value {
     );
     let steady = rounds.iter().map(|r| r.steady).fold(0.0, f64::max);
     let burst = spread(|r| r.burst_bytes as f64);
-    let (windows, unintended, others, stalled_ns) = (
+    let (windows, emulator_drops, others, stalled_ns) = (
         sum(|r| r.windows),
-        sum(|r| r.unintended),
+        sum(|r| r.emulator_drops),
         sum(|r| r.others),
         sum(|r| r.stalled_ns),
     );
     say(
         options,
         &format!(
-            "{rate_bps:>10} {offered:>6}x {length:>5} | {:>12.0} {:>25} {:>22} {:>8.3} {windows:>7} | {:>13.0} {:>8.0} | {unintended:>10} {others:>6} {:>9.1}",
+            "{rate_bps:>10} {offered:>6}x {length:>5} | {:>12.0} {:>25} {:>22} {:>8.3} {windows:>7} | {:>13.0} {:>8.0} | {emulator_drops:>10} {others:>6} {:>9.1}",
             out.median,
             mean.text(100.0, 3),
             worst.text(100.0, 3),
@@ -249,7 +250,7 @@ fn row(options: &Options, case: Case, rounds: &[Round]) -> Value {
         "rounds": rounds.len(), "offered_bps": spread(|r| r.offered_bps), "out_bps": out,
         "mean_error_ratio": mean, "worst_window_error_ratio": worst,
         "worst_steady_window_error_ratio": steady, "steady_windows": windows,
-        "burst_bytes_per_ms": burst, "unintended": unintended, "others": others,
+        "burst_bytes_per_ms": burst, "unintended": emulator_drops, "others": others,
         "stalled_ns": stalled_ns,
     })
 }

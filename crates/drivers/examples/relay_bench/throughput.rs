@@ -96,7 +96,7 @@ fn udp(options: &Options) -> Vec<Value> {
                 let after = row.handle().map(|h| h.relay_stats().unwrap());
                 let relay = before.zip(after).map_or(0.0, |(b, a)| relay_cpu(&b, &a));
                 let by_us = before.zip(after).map_or(0, |(b, a)| {
-                    let lost = a.unintended.total() - b.unintended.total();
+                    let lost = a.emulator_drops.total() - b.emulator_drops.total();
                     lost.min(f.sent - f.received)
                 });
                 let by_us = by_us as f64 / f.sent.max(1) as f64;
@@ -125,7 +125,7 @@ fn udp(options: &Options) -> Vec<Value> {
                     "delivered_fps": f.pps(), "gbps": gbps, "loss_ratio": f.loss(),
                     "lost_by_us_ratio": by_us,
                     "lossless_fps": lossless, "cpu_ns_per_frame": cpu,
-                    "relay_cpu_percent": relay, "unintended": after.map(|a| a.unintended),
+                    "relay_cpu_percent": relay, "unintended": after.map(|a| a.emulator_drops),
                 }));
             }
         }
@@ -195,7 +195,7 @@ fn tcp(options: &Options) -> Vec<Value> {
                     "what": "tcp", "path": name, "hops": hops, "congestion_control": cc,
                     "gbps": bps / 1e9, "retransmitted": again, "relay_fps": fps,
                     "joined_ratio": joined, "processors_busy": busy,
-                    "unintended": row.handle().map(|h| h.relay_stats().unwrap().unintended),
+                    "unintended": row.handle().map(|h| h.relay_stats().unwrap().emulator_drops),
                 }));
                 thread::sleep(Duration::from_millis(100));
             }

@@ -4,7 +4,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use constel_host::netlink::{Mac, NeighbourSpec};
-use constel_link::transit::{GoalAddresses, Member, MemberPort, Table, TableSpec, Way};
+use constel_link::transit::{
+    DestinationAddresses, Member, MemberPort, NeighbourRoute, Table, TableSpec,
+};
 use constel_link::{PortId, mac_of};
 
 use crate::common::address;
@@ -27,7 +29,7 @@ pub(crate) fn table(links: usize) -> Option<Arc<Table>> {
             port(2 * node, 2 * node + 1),
         ],
     });
-    let goal = |address| GoalAddresses(vec![IpAddr::from(address)]);
+    let goal = |address| DestinationAddresses(vec![IpAddr::from(address)]);
     let table = Table::new(TableSpec {
         ports: 2 * links as u32,
         members: members.collect(),
@@ -36,7 +38,7 @@ pub(crate) fn table(links: usize) -> Option<Arc<Table>> {
     });
     let table = table.expect("small");
     for (member, node) in (0..).zip(1..=inner as u32) {
-        let way = |port, far_port| Way {
+        let way = |port, far_port| NeighbourRoute {
             port: PortId(port),
             far_port: PortId(far_port),
         };

@@ -258,7 +258,7 @@ impl Backend for EdtBackend {
         let accepted = sum.delivered;
         sum.delivered = released;
         sum.delivered_bytes = total(|c| c.released_bytes);
-        let unintended = vec![
+        let emulator_drops = vec![
             ("gso", total(|c| c.dropped_gso)),
             ("size", total(|c| c.dropped_size)),
             ("no_buffer", total(|c| c.dropped_copy)),
@@ -283,7 +283,7 @@ impl Backend for EdtBackend {
             driver: DriverKind::Edt,
             at_ns: mono_ns(),
             totals,
-            unintended: unintended.iter().copied().collect(),
+            emulator_drops: emulator_drops.iter().copied().collect(),
             lateness: Some(lateness),
             own_lateness: None,
             late_frames: None,
@@ -294,7 +294,7 @@ impl Backend for EdtBackend {
         Ok(PlaneStats {
             driver: DriverKind::Edt,
             totals,
-            unintended,
+            emulator_drops,
             lateness,
             own_lateness: lateness,
             stalls: Default::default(),

@@ -5,7 +5,7 @@ use constel_link::{PortId, mac_of};
 
 use crate::ports::host_ifindex;
 
-use super::{FIRST_SERVED, FIRST_SERVICE, Way};
+use super::{EdgeObjects, FIRST_SERVED, FIRST_SERVICE};
 
 /// Priorities: the first filter that matches decides. The filter of each edge for groups has its own priority.
 const UNICAST: u16 = 1;
@@ -66,7 +66,7 @@ fn onwards(mark: u32, class: u32, ifindex: u32, copy: bool) -> Attributes {
 }
 
 /// Returns the first hop from the near port: to the service pair, or directly to the far port if the edge has no rate.
-fn first_leg(way: &Way, copy: bool) -> Attributes {
+fn first_leg(way: &EdgeObjects, copy: bool) -> Attributes {
     match way.service.filter(|_| way.served.is_some()) {
         Some(minor) => onwards(way.mark, handle(1, minor), FIRST_SERVICE + way.edge.0, copy),
         None => onwards(
@@ -97,7 +97,7 @@ fn filter(
 
 /// Returns the filter for the far port's address. Without options (`with` false) it identifies the filter to delete;
 /// the same holds below.
-pub(super) fn unicast(way: &Way, with: bool) -> Tc<'static> {
+pub(super) fn unicast(way: &EdgeObjects, with: bool) -> Tc<'static> {
     let options = with.then(|| {
         Attributes::default()
             .put(TCA_FLOWER_KEY_ETH_DST, &mac_of(PortId(way.edge.1)))
@@ -114,7 +114,7 @@ pub(super) fn unicast(way: &Way, with: bool) -> Tc<'static> {
 }
 
 /// Returns the filter that copies frames for any group address.
-pub(super) fn group(way: &Way, with: bool) -> Tc<'static> {
+pub(super) fn group(way: &EdgeObjects, with: bool) -> Tc<'static> {
     // The lowest bit of the first byte marks group addresses, so the address is its own mask.
     const GROUP: [u8; 6] = [1, 0, 0, 0, 0, 0];
     let options = with.then(|| {
@@ -135,7 +135,7 @@ pub(super) fn group(way: &Way, with: bool) -> Tc<'static> {
 }
 
 /// Returns the filter for all frames of a port with one edge.
-pub(super) fn only(way: &Way, with: bool) -> Tc<'static> {
+pub(super) fn only(way: &EdgeObjects, with: bool) -> Tc<'static> {
     let options = with.then(|| Attributes::default().nest(TCA_MATCHALL_ACT, first_leg(way, false)));
     filter(
         host_ifindex(PortId(way.edge.0)),
@@ -147,7 +147,7 @@ pub(super) fn only(way: &Way, with: bool) -> Tc<'static> {
 }
 
 /// Returns the filter that sends served frames on to the far port.
-pub(super) fn served(way: &Way) -> Tc<'static> {
+pub(super) fn served(way: &EdgeObjects) -> Tc<'static> {
     let onwards = onwards(
         way.mark,
         handle(1, way.line),

@@ -106,7 +106,7 @@ impl InKernel for Netem {
 /// Kernel objects of an edge. Classes stay when the edge is removed: frames in flight still arrive, and the edge may be
 /// added again.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Way {
+pub(crate) struct EdgeObjects {
     pub(crate) edge: Edge,
     /// Mark of its frames, and its number among all edges created so far.
     pub(crate) mark: u32,
@@ -128,7 +128,7 @@ struct NetemBackend {
     socket: Socket,
     ns: NetNs,
     batch: Batch,
-    edges: HashMap<Edge, Way>,
+    edges: HashMap<Edge, EdgeObjects>,
     /// Edges of each port that filters direct frames to.
     live: HashMap<u32, Vec<Edge>>,
     /// Number of classes created on each interface.
@@ -163,7 +163,7 @@ impl NetemBackend {
         let (from, to) = (PortId(edge.0), PortId(edge.1));
         let mut way = match self.edges.get(&edge) {
             Some(way) => *way,
-            None => Way {
+            None => EdgeObjects {
                 edge,
                 // The map only grows, so the number is unique. Frames without an edge have mark 0.
                 mark: self.edges.len() as u32 + 1,
@@ -221,7 +221,7 @@ impl NetemBackend {
     }
 
     /// Deletes the filters of the edge, so that no frame takes it.
-    fn hide(&mut self, way: &mut Way) {
+    fn hide(&mut self, way: &mut EdgeObjects) {
         self.batch
             .tc(TcVerb::DeleteFilter, &filters::unicast(way, false));
         if std::mem::take(&mut way.group) {
@@ -290,7 +290,10 @@ impl NetemBackend {
     }
 
     /// Returns the counters of the two disciplines of an edge, and the number of frames held.
-    fn counters(way: &Way, stats: &HashMap<(u32, u32), QdiscStats>) -> (EdgeCounters, usize) {
+    fn counters(
+        way: &EdgeObjects,
+        stats: &HashMap<(u32, u32), QdiscStats>,
+    ) -> (EdgeCounters, usize) {
         let none = QdiscStats::default();
         let of = |ifindex: u32, minor: u16| {
             // The upper half of a handle is its major number, and a leaf's major number is its class's minor number.
@@ -314,7 +317,11 @@ impl NetemBackend {
         (counters, (line.queued + service.queued) as usize)
     }
 
-    fn stats_of(way: &Way, stats: &HashMap<(u32, u32), QdiscStats>, ledger: &Ledger) -> EdgeStats {
+    fn stats_of(
+        way: &EdgeObjects,
+        stats: &HashMap<(u32, u32), QdiscStats>,
+        ledger: &Ledger,
+    ) -> EdgeStats {
         let (counters, held) = Self::counters(way, stats);
         let impairment = ledger.edge(way.edge);
         EdgeStats {
@@ -402,12 +409,12 @@ impl Backend for NetemBackend {
         // The interface counts drops of netem and htb, which the scenario requested, together with its own; `backlog`
         // is the rest.
         let drawn = totals.counters.dropped();
-        let unintended = vec![(BACKLOG, backlog.saturating_sub(drawn))];
+        let emulator_drops = vec![(BACKLOG, backlog.saturating_sub(drawn))];
         let detail = PlaneReport {
             driver: DriverKind::Netem,
             at_ns: mono_ns(),
             totals,
-            unintended: unintended.iter().copied().collect(),
+            emulator_drops: emulator_drops.iter().copied().collect(),
             lateness: None,
             own_lateness: None,
             late_frames: None,
@@ -418,7 +425,7 @@ impl Backend for NetemBackend {
         Ok(PlaneStats {
             driver: DriverKind::Netem,
             totals,
-            unintended,
+            emulator_drops,
             lateness: Quantiles::default(),
             own_lateness: Quantiles::default(),
             stalls: Default::default(),

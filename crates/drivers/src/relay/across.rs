@@ -22,7 +22,7 @@ use super::object::Loaded;
 use super::owners::Owners;
 use super::spsc::{Consumer, Producer, ring};
 use super::thread::{INTAKES_PER_TURN, Thread};
-use super::ways::{Way, Ways};
+use super::ways::{EdgeChoice, PortEdges};
 use crate::clock::mono_ns;
 
 /// Maximum number of frames in transit from one thread to another.
@@ -80,7 +80,7 @@ pub(crate) struct Across {
     me: usize,
     loaded: Arc<Loaded>,
     owners: Arc<Owners>,
-    pub(super) ways: Ways,
+    pub(super) ways: PortEdges,
     /// By thread.
     out: Vec<Option<Outbound>>,
     sources: Vec<Option<Consumer<Item>>>,
@@ -107,7 +107,7 @@ impl Across {
                 me,
                 loaded: loaded.clone(),
                 owners: owners.clone(),
-                ways: Ways::new(ports),
+                ways: PortEdges::new(ports),
                 out: Vec::new(),
                 sources: Vec::new(),
                 handed: vec![0; ports as usize],
@@ -287,7 +287,7 @@ impl Thread {
             return 1;
         };
         match across.ways.of(from, destination) {
-            Way::One(to) => {
+            EdgeChoice::One(to) => {
                 let owner = across.owners.of(to);
                 if owner == across.me {
                     self.enter_here(ts_ns, from, destination, frame)
@@ -296,10 +296,10 @@ impl Thread {
                     1
                 }
             }
-            Way::All => self.each_frame(frame, |relay, frame| {
+            EdgeChoice::All => self.each_frame(frame, |relay, frame| {
                 relay.enter_all(ts_ns, from, frame);
             }),
-            Way::None => {
+            EdgeChoice::None => {
                 self.pool.enters(ts_ns, from, frame);
                 self.table.no_way(from, frame, &mut self.pool);
                 1

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use constel_link::medium::{Counters, Event, Frame, Hearing, Medium, Shared};
+use constel_link::medium::{Counters, Event, Frame, Medium, Reception, Shared};
 use constel_link::{CheckedUpdate, EdgeTable, Frames, Nanos, PortId, is_group, port_of_mac};
 
 use super::layout::SlotRef;
@@ -263,9 +263,9 @@ impl Channel {
         now: Nanos,
         (from, to): (PortId, PortId),
         table: &EdgeTable<SlotRef>,
-    ) -> Option<Hearing> {
+    ) -> Option<Reception> {
         let impairment = table.carries(from, to)?;
-        Some(Hearing {
+        Some(Reception {
             delay_ns: impairment.delay.at(now),
             loss_ratio: 0.0,
             bit_error_ratio: self.bit_error_ratio,

@@ -9,7 +9,7 @@ use constel_link::{
 use super::command::{Command, PLACES_PER_TURN, UpdateReply};
 use super::instant::Change;
 use super::state::{Class, Scheduled};
-use super::stats::{RelayStats, ThreadStats, UnintendedDrops};
+use super::stats::{EmulatorDrops, RelayStats, ThreadStats};
 use super::thread::Thread;
 use crate::clock::mono_ns;
 use crate::update::{Applied, KnownEffects};
@@ -197,7 +197,7 @@ impl Thread {
         let stats = RelayStats {
             at_ns: now,
             totals,
-            unintended: UnintendedDrops {
+            emulator_drops: EmulatorDrops {
                 pool: sums.dropped_pool,
                 share: sums.dropped_share + state.over_share,
                 ring: sums.dropped_ring,

@@ -18,7 +18,7 @@ use super::times::EdgeTimes;
 use super::transit::TransitCounts;
 use crate::error::{DriverError, Result};
 use crate::stats::{LateSpells, Stall};
-use crate::tap::{Tap, Wanted};
+use crate::tap::{Tap, TapFilter};
 use crate::update::{Applied, KnownEffects};
 
 /// Places of the table read per command, so that statistics do not delay frames.
@@ -63,7 +63,7 @@ pub(crate) enum Command {
     Transit(u32, usize, SyncSender<Vec<TransitCounts>>),
     Tap(Tap, SyncSender<()>),
     /// Adds ports to the tap with this number.
-    TapAlso(u64, Wanted, SyncSender<()>),
+    TapAlso(u64, TapFilter, SyncSender<()>),
     /// Frames that arrived from far ports.
     Arrive(Vec<Arrival>),
     /// The nodes of these ports are local from now on.

@@ -26,7 +26,7 @@ use crate::clock::mono_ns;
 use crate::error::{DriverError, Result, check_port};
 use crate::named::NamedThread;
 use crate::stats::{ClassLateness, LateSpells, PlaneStats, Stall};
-use crate::tap::{Tap, Tapping, Wanted};
+use crate::tap::{Tap, TapFilter, Tapping};
 use crate::traits::Links;
 use crate::update::{Applied, KnownEffects, PendingUpdate};
 
@@ -298,7 +298,7 @@ impl RelayHandle {
     ///
     /// # Errors
     /// [`DriverError::Stopped`].
-    pub fn tap_also(&self, number: u64, more: Wanted) -> Result<()> {
+    pub fn tap_also(&self, number: u64, more: TapFilter) -> Result<()> {
         self.ask_all(|reply| Command::TapAlso(number, more.clone(), reply))?;
         Ok(())
     }
@@ -480,7 +480,7 @@ impl Links for RelayHandle {
         self.ask(|reply| Command::ComeHome(ports.to_vec(), reply))
     }
 
-    fn tap(&self, wanted: Wanted) -> Result<Tapping> {
+    fn tap(&self, wanted: TapFilter) -> Result<Tapping> {
         let (tap, tapping) = Tap::new(wanted);
         self.ask_all(|reply| Command::Tap(tap.clone(), reply))?;
         Ok(tapping)

@@ -68,7 +68,7 @@ use std::sync::{Arc, Mutex};
 use constel_host::netns::NetNs;
 use constel_link::medium::Shared;
 use constel_link::transit::Table;
-use constel_link::{EdgeTable, MAX_PORT, Nanos, Patience, PortId};
+use constel_link::{EdgeTable, LatenessLimits, MAX_PORT, Nanos, PortId};
 
 pub use external::{Captured, External, ExternalCounts, Steer, Steered};
 pub use far::{Arrival, Carry, FarPorts};
@@ -76,7 +76,7 @@ pub use gso::GSO_MAX_SEGS;
 pub use handle::RelayHandle;
 pub use offload::{complete_checksums, send_single_frames, send_tcp_gso};
 pub use sched::Priority;
-pub use stats::{RelayStats, UnintendedDrops};
+pub use stats::{EmulatorDrops, RelayStats};
 pub use times::EdgeTimes;
 pub use transit::TransitCounts;
 
@@ -123,7 +123,7 @@ const FREE_PER_CPU: u32 = 8192;
 const NEW_LATE_NS: Nanos = 10_000_000;
 /// Lateness from which frames are dropped that have crossed another edge before, and that a node has processed. They
 /// are served first, so only traffic that exceeds the capacity becomes so late.
-const UNDER_WAY_LATE_NS: Nanos = 50_000_000;
+const IN_FLIGHT_LATE_NS: Nanos = 50_000_000;
 const OVERLOAD_NS: Nanos = 50_000_000;
 
 /// Configuration of the relay.
@@ -477,9 +477,9 @@ impl Relay {
         }
         let mut table = EdgeTable::new(config.ports, config.seed);
         // With a grain, frames leave up to one grain late, which must not count as overload.
-        table.set_patience(Some(Patience {
+        table.set_patience(Some(LatenessLimits {
             new_ns: NEW_LATE_NS + config.grain_ns,
-            under_way_ns: UNDER_WAY_LATE_NS + config.grain_ns,
+            in_flight_ns: IN_FLIGHT_LATE_NS + config.grain_ns,
             lasting_ns: OVERLOAD_NS,
         }));
         if let Some((far, _)) = &outside.far {

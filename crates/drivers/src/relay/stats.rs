@@ -12,7 +12,7 @@ use crate::stats::{BACKLOG, PlaneStats, StallStats};
 
 /// Frames dropped by the emulator, by cause. All counts are zero in a sound run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct UnintendedDrops {
+pub struct EmulatorDrops {
     /// No slot was free when a frame came in.
     pub pool: u64,
     /// The port held more than its share of the slots or of the ring: it floods, and the other ports need room too.
@@ -38,8 +38,8 @@ pub struct UnintendedDrops {
     pub backlog: u64,
 }
 
-impl UnintendedDrops {
-    fn add(&mut self, more: &UnintendedDrops) {
+impl EmulatorDrops {
+    fn add(&mut self, more: &EmulatorDrops) {
         let sums = [
             (&mut self.pool, more.pool),
             (&mut self.share, more.share),
@@ -80,7 +80,7 @@ pub struct RelayStats {
     /// Sums over all edges, including past ones. Drops that the scenario requests are included.
     pub totals: Totals,
     /// Frames dropped by the emulator.
-    pub unintended: UnintendedDrops,
+    pub emulator_drops: EmulatorDrops,
     /// Frames captured at ports; a GSO frame counts as one.
     pub captured: u64,
     /// Frames that ports sent before the thread was started: no edge existed for them.
@@ -163,7 +163,7 @@ impl RelayStats {
         stats.own_lateness = all.own_lateness.quantiles();
         stats.late_frames = LateFrames::of(&all.lateness);
         stats.deducted = all.deducted.quantiles();
-        stats.unintended.backlog = stats.injected.saturating_sub(stats.delivered);
+        stats.emulator_drops.backlog = stats.injected.saturating_sub(stats.delivered);
         Some(stats)
     }
 
@@ -175,7 +175,7 @@ impl RelayStats {
         totals.counters.add(&others.counters);
         totals.dropped_no_edge += others.dropped_no_edge;
         totals.held += others.held;
-        self.unintended.add(&more.unintended);
+        self.emulator_drops.add(&more.emulator_drops);
         let stalls = &mut self.stalls;
         stalls.count += more.stalls.count;
         stalls.total_ns += more.stalls.total_ns;
@@ -225,7 +225,7 @@ impl RelayStats {
         let RelayStats {
             at_ns: _,
             totals: _,
-            unintended: _,
+            emulator_drops: _,
             captured,
             before_start,
             foreign,
@@ -298,8 +298,8 @@ impl RelayStats {
 
 impl From<RelayStats> for PlaneStats {
     fn from(stats: RelayStats) -> PlaneStats {
-        let lost = &stats.unintended;
-        let unintended = vec![
+        let lost = &stats.emulator_drops;
+        let emulator_drops = vec![
             ("pool", lost.pool),
             ("share", lost.share),
             ("ring", lost.ring),
@@ -322,7 +322,7 @@ impl From<RelayStats> for PlaneStats {
                 driver: DriverKind::Relay,
                 at_ns: stats.at_ns,
                 totals: stats.totals,
-                unintended: unintended.iter().copied().collect(),
+                emulator_drops: emulator_drops.iter().copied().collect(),
                 lateness: Some(stats.lateness),
                 own_lateness: Some(stats.own_lateness),
                 late_frames: Some(stats.late_frames),
@@ -330,7 +330,7 @@ impl From<RelayStats> for PlaneStats {
                 early: Some(stats.early),
                 counters: stats.own_counters(),
             },
-            unintended,
+            emulator_drops,
         }
     }
 }

@@ -5,7 +5,7 @@ use constel_link::{DropCause, Nanos, PortId};
 use super::layout::{ADDRESSES, FLAG_CSUM, SlotRef, TAG};
 use super::pool::{Pool, complete_checksum};
 use crate::clock::mono_ns;
-use crate::tap::{Sight, Tap, Tapped, Wanted};
+use crate::tap::{Tap, TapFilter, TapPoint, Tapped};
 
 /// The port whose edge a frame entered, and when, for the frame's slot.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ impl Pool {
     }
 
     /// Adds ports to a tap.
-    pub(crate) fn tap_also(&mut self, number: u64, more: Wanted) {
+    pub(crate) fn tap_also(&mut self, number: u64, more: TapFilter) {
         let mut taps = self.taps.taps.iter_mut();
         if let Some(tap) = taps.find(|tap| tap.number() == number) {
             tap.want_also(more);
@@ -65,7 +65,7 @@ impl Pool {
         if let Some(slot) = self.first_slot(frame) {
             self.taps.entered[slot as usize] = Some(Entered { from, at_ns });
         }
-        self.show((at_ns, None), from, Sight::Enters, frame);
+        self.show((at_ns, None), from, TapPoint::Enters, frame);
     }
 
     /// Does the same as [`Pool::enters`] for a frame that was reported on another thread.
@@ -85,7 +85,7 @@ impl Pool {
         }
         let entered = self.entered(frame).map(|entered| entered.at_ns);
         if !self.taps.taps.is_empty() {
-            self.show((mono_ns(), entered), from, Sight::Leaves(to), frame);
+            self.show((mono_ns(), entered), from, TapPoint::Leaves(to), frame);
         }
         entered
     }
@@ -103,7 +103,7 @@ impl Pool {
         // Without a record of the entry, the port that the slot is charged to is the sender.
         if let Some(from) = entered.map(|entered| entered.from).or(owner) {
             let times = (mono_ns(), entered.map(|entered| entered.at_ns));
-            self.show(times, from, Sight::Dropped(cause), frame);
+            self.show(times, from, TapPoint::Dropped(cause), frame);
         }
     }
 
@@ -130,7 +130,7 @@ impl Pool {
         &mut self,
         (at_ns, entered_ns): (Nanos, Option<Nanos>),
         from: PortId,
-        sight: Sight,
+        sight: TapPoint,
         frame: SlotRef,
     ) {
         if !self.taps.taps.iter().any(|tap| tap.wants(from, sight)) {

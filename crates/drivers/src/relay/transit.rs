@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use constel_link::transit::{Cause, Limit, Packet, Table, Verdict, Way, decide};
+use constel_link::transit::{Cause, Limit, NeighbourRoute, Packet, Table, Verdict, decide};
 use constel_link::{Delivery, Nanos, mac_of};
 use serde::Serialize;
 
@@ -166,7 +166,7 @@ impl Thread {
         }
     }
 
-    fn go_on(&mut self, at_ns: Nanos, way: Way, frame: SlotRef) -> usize {
+    fn go_on(&mut self, at_ns: Nanos, way: NeighbourRoute, frame: SlotRef) -> usize {
         let destination = mac_of(way.far_port);
         // The host has processed the frame before: if the host does not keep up, new frames are dropped first.
         let frame = SlotRef {

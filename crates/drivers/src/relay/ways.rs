@@ -33,7 +33,7 @@ pub(crate) fn changes(
 
 /// The edges that a frame takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum EdgeChoice {
     /// The edge to this port.
     One(PortId),
     /// All edges of its port.
@@ -44,7 +44,7 @@ pub(crate) enum Way {
 
 /// The edges of a thread's ports.
 #[derive(Debug, Default)]
-pub(crate) struct Ways {
+pub(crate) struct PortEdges {
     /// By port: the far ports of its edges.
     far: Vec<Vec<PortId>>,
     /// Place of each edge in its port's list.
@@ -55,9 +55,9 @@ fn key(from: PortId, to: PortId) -> u64 {
     u64::from(from.0) << 32 | u64::from(to.0)
 }
 
-impl Ways {
-    pub(crate) fn new(ports: u32) -> Ways {
-        Ways {
+impl PortEdges {
+    pub(crate) fn new(ports: u32) -> PortEdges {
+        PortEdges {
             far: vec![Vec::new(); ports as usize],
             places: HashMap::default(),
         }
@@ -66,14 +66,14 @@ impl Ways {
     /// Returns the edges of a frame. The only edge of a port takes every frame; otherwise a frame takes the edge to the
     /// port with its destination address, and a frame for a group takes all edges.
     #[inline]
-    pub(crate) fn of(&self, from: PortId, destination: [u8; 6]) -> Way {
+    pub(crate) fn of(&self, from: PortId, destination: [u8; 6]) -> EdgeChoice {
         match self.far(from) {
-            [] => Way::None,
-            [only] => Way::One(*only),
-            _ if is_group(destination) => Way::All,
+            [] => EdgeChoice::None,
+            [only] => EdgeChoice::One(*only),
+            _ if is_group(destination) => EdgeChoice::All,
             _ => port_of_mac(destination)
                 .filter(|to| self.places.contains_key(&key(from, *to)))
-                .map_or(Way::None, Way::One),
+                .map_or(EdgeChoice::None, EdgeChoice::One),
         }
     }
 
@@ -138,7 +138,7 @@ mod tests {
         fn ways_are_the_edges_that_are_there(
             all in prop::collection::vec((0u32..4, 0u32..6, any::<bool>()), 0..120)
         ) {
-            let mut ways = Ways::new(4);
+            let mut ways = PortEdges::new(4);
             let mut edges = std::collections::BTreeSet::new();
             for (from, to, there) in all {
                 let (from, to) = (PortId(from), PortId(to));
@@ -151,16 +151,16 @@ mod tests {
                 prop_assert_eq!(&far, &expected);
                 let way = |mac| ways.of(from, mac);
                 match expected[..] {
-                    [] => prop_assert_eq!(way(mac_of(to)), Way::None),
+                    [] => prop_assert_eq!(way(mac_of(to)), EdgeChoice::None),
                     [only] => {
-                        prop_assert_eq!(way([0xff; 6]), Way::One(only));
-                        prop_assert_eq!(way([0x02, 1, 2, 3, 4, 5]), Way::One(only));
+                        prop_assert_eq!(way([0xff; 6]), EdgeChoice::One(only));
+                        prop_assert_eq!(way([0x02, 1, 2, 3, 4, 5]), EdgeChoice::One(only));
                     }
                     _ => {
-                        prop_assert_eq!(way([0xff; 6]), Way::All);
-                        prop_assert_eq!(way([0x02, 1, 2, 3, 4, 5]), Way::None);
-                        let one = edges.contains(&(from, to)).then_some(Way::One(to));
-                        prop_assert_eq!(way(mac_of(to)), one.unwrap_or(Way::None));
+                        prop_assert_eq!(way([0xff; 6]), EdgeChoice::All);
+                        prop_assert_eq!(way([0x02, 1, 2, 3, 4, 5]), EdgeChoice::None);
+                        let one = edges.contains(&(from, to)).then_some(EdgeChoice::One(to));
+                        prop_assert_eq!(way(mac_of(to)), one.unwrap_or(EdgeChoice::None));
                     }
                 }
             }

@@ -33,7 +33,11 @@ fn every_ether_type_takes_the_delay() {
             lab.assert_took(&sent, at, delay, late());
         }
         let stats = lab.handle.snapshot().unwrap();
-        assert_eq!((stats.early, stats.unintended_total()), (0, 0), "{stats:?}");
+        assert_eq!(
+            (stats.early, stats.emulator_drops_total()),
+            (0, 0),
+            "{stats:?}"
+        );
         assert!(stats.own_lateness.max_ns < late(), "{stats:?}");
         // netem cannot distinguish them.
         assert_eq!(
@@ -69,7 +73,11 @@ fn ipv4_ipv6_and_tcp_between_nodes() {
             assert!(reader.join().unwrap() == sent, "the bytes are others");
         }
         let stats = settled(&lab);
-        assert_eq!((stats.early, stats.unintended_total()), (0, 0), "{stats:?}");
+        assert_eq!(
+            (stats.early, stats.emulator_drops_total()),
+            (0, 0),
+            "{stats:?}"
+        );
     });
 }
 

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use constel_drivers::forward::{Forwarder, Way};
+use constel_drivers::forward::{Forwarder, NodeRoute};
 use constel_host::netlink::{
     AddressSpec, Batch, IpPrefix, LinkChange, Mac, NeighbourSpec, Route, Socket, VethEnd,
 };
@@ -88,7 +88,7 @@ impl Row {
                 forwarder.attach(ETH0).unwrap();
                 forwarder.attach(to_the_right(number)).unwrap();
             });
-            let way = |ifindex: u32, port: usize, far_port: usize| Way {
+            let way = |ifindex: u32, port: usize, far_port: usize| NodeRoute {
                 ifindex,
                 port: PortId(port as u32),
                 far_port: PortId(far_port as u32),

@@ -27,7 +27,7 @@ fn loss_is_the_scenarios_and_counted() {
     assert!((60..140).contains(&got), "{got} of 200");
     assert_eq!(edge.offered, edge.delivered + edge.dropped_loss);
     assert!(edge.delivered >= got as u64);
-    assert_eq!(lab.handle.relay_stats().unwrap().unintended.total(), 0);
+    assert_eq!(lab.handle.relay_stats().unwrap().emulator_drops.total(), 0);
 }
 
 #[test]

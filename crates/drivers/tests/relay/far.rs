@@ -92,7 +92,11 @@ fn frames_are_carried_off_ahead_and_their_time_is_the_edges() {
         assert!(got.at_ns >= least_ns, "{} ns early", least_ns - got.at_ns);
     }
     let stats = lab.handle.relay_stats().unwrap();
-    assert_eq!((stats.early, stats.unintended.total()), (0, 0), "{stats:?}");
+    assert_eq!(
+        (stats.early, stats.emulator_drops.total()),
+        (0, 0),
+        "{stats:?}"
+    );
     every_slot_comes_back(&lab, 16_384);
 }
 
@@ -115,7 +119,11 @@ fn what_comes_from_afar_waits_for_its_instant() {
         assert!(early_ns < MS / 10, "{payload}: {early_ns} ns early");
     }
     let stats = lab.handle.relay_stats().unwrap();
-    assert_eq!((stats.early, stats.unintended.total()), (0, 0), "{stats:?}");
+    assert_eq!(
+        (stats.early, stats.emulator_drops.total()),
+        (0, 0),
+        "{stats:?}"
+    );
     every_slot_comes_back(&lab, 16_384);
 }
 
@@ -138,7 +146,10 @@ fn what_cannot_come_from_afar_goes_nowhere() {
     let sizes = [0, 13, 2_013, 5_000].map(|size| arrival(AFAR, HERE[1], 0, &vec![7; size]));
     lab.handle.arrive(sizes.into()).unwrap();
     let stats = lab.handle.relay_stats().unwrap();
-    assert_eq!((stats.unintended.size, stats.unintended.total()), (4, 4));
+    assert_eq!(
+        (stats.emulator_drops.size, stats.emulator_drops.total()),
+        (4, 4)
+    );
     receiver.timeout(Duration::from_millis(50));
     assert_eq!(receiver.next(), None, "nor what came with it");
 }
@@ -153,10 +164,10 @@ fn a_flood_from_afar_leaves_room() {
     lab.handle.arrive(flood).unwrap();
     let stats = lab.handle.relay_stats().unwrap();
     // The memory has one slot more than requested, for rehearsals.
-    assert_eq!(stats.unintended.no_buffer, 2_000 - 1_025 / 4);
+    assert_eq!(stats.emulator_drops.no_buffer, 2_000 - 1_025 / 4);
     one_way(&lab, 0, 1, |n| v4(n).into(), 100);
     let stats = lab.handle.relay_stats().unwrap();
-    assert_eq!(stats.unintended.total(), 2_000 - 1_025 / 4, "{stats:?}");
+    assert_eq!(stats.emulator_drops.total(), 2_000 - 1_025 / 4, "{stats:?}");
 }
 
 /// Passes carried frames to the test, which delivers them.
@@ -236,6 +247,10 @@ fn nodes_without_a_stack_forward_where_they_are() {
         let near = u64::from(counts[0].0 > 0);
         assert_eq!(done, [(counts[0].0 + near, counts[0].1), counts[1]]);
         let stats = lab.handle.relay_stats().unwrap();
-        assert_eq!((stats.early, stats.unintended.total()), (0, 0), "{stats:?}");
+        assert_eq!(
+            (stats.early, stats.emulator_drops.total()),
+            (0, 0),
+            "{stats:?}"
+        );
     }
 }

@@ -17,7 +17,11 @@ fn ipv4_and_ipv6_take_the_delay_and_arp_as_well() {
         assert!((5 * MS..7 * MS).contains(&known), "{known}");
     }
     let stats = lab.handle.relay_stats().unwrap();
-    assert_eq!((stats.early, stats.unintended.total()), (0, 0), "{stats:?}");
+    assert_eq!(
+        (stats.early, stats.emulator_drops.total()),
+        (0, 0),
+        "{stats:?}"
+    );
     assert!(stats.lateness.count >= 8);
 }
 
@@ -38,7 +42,7 @@ fn lone_frames_are_warmed_up_for_unseen() {
     });
     let stats = eventually("all is delivered", || {
         let stats = lab.handle.relay_stats().unwrap();
-        (stats.totals.held == 0 && stats.unintended.backlog == 0).then_some(stats)
+        (stats.totals.held == 0 && stats.emulator_drops.backlog == 0).then_some(stats)
     });
     let c = stats.totals.counters;
     assert_eq!(
@@ -46,7 +50,7 @@ fn lone_frames_are_warmed_up_for_unseen() {
         (stats.injected, stats.delivered)
     );
     assert_eq!(
-        (stats.unintended.total(), stats.foreign),
+        (stats.emulator_drops.total(), stats.foreign),
         (0, 0),
         "{stats:?}"
     );
@@ -68,7 +72,7 @@ fn full_mtu_and_fragments() {
     );
     one_way(&lab, 0, 1, |n| v6(n).into(), 1452);
     one_way(&lab, 0, 1, |n| v4(n).into(), 2000);
-    assert_eq!(lab.handle.relay_stats().unwrap().unintended.total(), 0);
+    assert_eq!(lab.handle.relay_stats().unwrap().emulator_drops.total(), 0);
 }
 
 #[test]

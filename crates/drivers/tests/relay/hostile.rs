@@ -75,7 +75,7 @@ impl Cost {
 /// effects of the processor, its caches and its kernel on the victim are in both.
 fn cost(lab: &Lab, victim: &Victim, [decoy, hostile]: [&Hostile; 2], attack: &Attack) -> Cost {
     lab.apply(edges(attack.by_frames));
-    let pool = || lab.handle.relay_stats().unwrap().unintended.pool;
+    let pool = || lab.handle.relay_stats().unwrap().emulator_drops.pool;
     let before = pool();
     let mut least = Cost {
         stream_p99: [u64::MAX; 2],
@@ -134,7 +134,11 @@ fn a_hostile_node_costs_others_neither_frames_nor_time() {
         assert_eq!(lab.handle.dropped_share(PortId(port)).unwrap(), Some(0));
     }
     let stats = lab.handle.relay_stats().unwrap();
-    assert_eq!((stats.early, stats.unintended.trunk), (0, 0), "{stats:?}");
+    assert_eq!(
+        (stats.early, stats.emulator_drops.trunk),
+        (0, 0),
+        "{stats:?}"
+    );
     every_slot_comes_back(&lab, 16_384);
 }
 
@@ -153,10 +157,10 @@ fn a_super_frame_of_tiny_pieces_is_refused_and_counted() {
             let stats = lab.handle.relay_stats().unwrap();
             let free = stats.free_slots;
             assert!(free > 16_000, "{free} slots are left");
-            (stats.unintended.gso > 1000).then_some(())
+            (stats.emulator_drops.gso > 1000).then_some(())
         });
     });
-    let lost = lab.handle.relay_stats().unwrap().unintended;
+    let lost = lab.handle.relay_stats().unwrap().emulator_drops;
     assert_eq!((lost.pool, lost.no_buffer), (0, 0), "{lost:?}");
 }
 
@@ -183,7 +187,7 @@ fn a_cut_up_super_frame_is_charged_by_the_frame() {
         stop.store(true, Ordering::Relaxed);
     });
     let stats = lab.handle.relay_stats().unwrap();
-    let lost = stats.unintended;
+    let lost = stats.emulator_drops;
     assert!(lost.share > 0, "{lost:?}");
     assert_eq!((lost.pool, lost.no_buffer), (0, 0), "{lost:?}");
     let held = stats.totals.held;

@@ -63,7 +63,7 @@ fn under_churn_every_frame_and_every_slot_is_accounted_for() {
     sending.join().unwrap();
     let end = eventually("all is delivered", || {
         let stats = lab.handle.relay_stats().unwrap();
-        let done = stats.totals.held == 0 && stats.unintended.backlog == 0;
+        let done = stats.totals.held == 0 && stats.emulator_drops.backlog == 0;
         done.then_some(stats)
     });
     let c = end.totals.counters;
@@ -74,7 +74,7 @@ fn under_churn_every_frame_and_every_slot_is_accounted_for() {
         "{c:?}"
     );
     assert_eq!(
-        (end.unintended.total(), end.foreign, end.early),
+        (end.emulator_drops.total(), end.foreign, end.early),
         (0, 0, 0),
         "{end:?}"
     );
@@ -106,17 +106,17 @@ fn a_port_that_floods_leaves_slots_to_the_others() {
     let stats = lab.handle.relay_stats().unwrap();
     let held = stats.totals.held as u64;
     assert!(
-        stats.unintended.share > 0 && stats.unintended.pool == 0,
+        stats.emulator_drops.share > 0 && stats.emulator_drops.pool == 0,
         "{stats:?}"
     );
     // The node's kernel may have had a word of its own with its neighbours.
-    let known = held + stats.unintended.total();
+    let known = held + stats.emulator_drops.total();
     assert!((sent..sent + 10).contains(&known), "{known} of {sent}");
     assert!((1000..4096 - 64).contains(&held), "{held}");
     let lost_at = |port| lab.handle.dropped_share(PortId(port)).unwrap();
     assert_eq!(
         lost_at(0),
-        Some(stats.unintended.share),
+        Some(stats.emulator_drops.share),
         "counted at the port"
     );
     assert_eq!(lost_at(2), Some(0));
@@ -134,10 +134,10 @@ fn a_port_that_floods_leaves_slots_to_the_others() {
     }
     // All come back, and the port may send again.
     every_slot_comes_back(&lab, 4096);
-    let before = lab.handle.relay_stats().unwrap().unintended.share;
+    let before = lab.handle.relay_stats().unwrap().emulator_drops.share;
     (0..200).for_each(|_| flood.send(&frame_a));
     let later = lab.handle.relay_stats().unwrap();
-    assert_eq!(later.unintended.share, before);
+    assert_eq!(later.emulator_drops.share, before);
 }
 
 /// More ports flood than the relay has time for: it sheds their frames, not another's, and stays below the share of
@@ -182,7 +182,7 @@ fn floods_neither_drop_nor_delay_anothers_frames() {
     });
     let stats = lab.handle.relay_stats().unwrap();
     assert_eq!(arrived, sent, "{stats:?}");
-    let lost = stats.unintended;
+    let lost = stats.emulator_drops;
     assert_eq!(
         (lost.pool, lost.ring),
         (0, 0),
@@ -262,7 +262,7 @@ fn one_processor_is_enough() {
     });
     let stats = bound.join().unwrap();
     assert_eq!(stats.early, 0);
-    assert_eq!(stats.unintended.total(), 0, "{stats:?}");
+    assert_eq!(stats.emulator_drops.total(), 0, "{stats:?}");
     // Generous: other tests run at the same time.
     assert!(stats.own_lateness.p50_ns < 500_000, "{stats:?}");
 }

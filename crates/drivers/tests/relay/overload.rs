@@ -134,19 +134,19 @@ fn an_overloaded_row_delivers_what_the_host_can_serve() {
     let row = Row::new(MS, true);
     // The sender has to exceed the capacity first: a busy machine may not let it.
     let mut floods = (0..10).map(|_| row.flood(0));
-    let is_too_much = |_: &f64| row.handle.relay_stats().unwrap().unintended.overload > 0;
+    let is_too_much = |_: &f64| row.handle.relay_stats().unwrap().emulator_drops.overload > 0;
     let flat_out = floods.find(is_too_much).expect("never too much");
     let late = row.handle.lateness().unwrap().quantiles();
     let stats = row.handle.relay_stats().unwrap();
     println!(
         "{flat_out:.0} frames/s flat out, {late:?}, {:?}",
-        stats.unintended
+        stats.emulator_drops
     );
     // 10 ms for those that waited to enter, 60 whenever the flood begins again because its thread did not run; what a
     // machine that stands still adds. Without bounds it is a second and more.
     let stalled = row.handle.relay_stats().unwrap().stalls.longest_ns;
     assert!(late.max_ns < 250 * MS + stalled, "{late:?}");
-    let lost = stats.unintended;
+    let lost = stats.emulator_drops;
     assert_eq!((lost.pool, lost.ring), (0, 0), "{lost:?}");
     for hop in 1..HOPS {
         assert_eq!(row.counts(hop).1, 0, "let go on hop {hop}");

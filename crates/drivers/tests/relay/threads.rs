@@ -31,10 +31,10 @@ fn frames_go_across_and_back_and_are_counted_once() {
     }
     eventually("nothing is under way", || {
         let stats = lab.handle.relay_stats().unwrap();
-        (stats.totals.held == 0 && stats.unintended.backlog == 0).then_some(())
+        (stats.totals.held == 0 && stats.emulator_drops.backlog == 0).then_some(())
     });
     let stats = lab.handle.relay_stats().unwrap();
-    assert_eq!(stats.unintended.total(), 0, "{stats:?}");
+    assert_eq!(stats.emulator_drops.total(), 0, "{stats:?}");
     assert_eq!(stats.early, 0);
     let edges = lab.handle.all_edges().unwrap();
     assert_eq!((edges.len(), stats.totals.edges), (6, 6));
@@ -175,7 +175,10 @@ fn a_flood_across_costs_only_its_own_frames() {
     });
     let stats = lab.handle.relay_stats().unwrap();
     assert_eq!(arrived, sent, "{stats:?}");
-    assert_eq!((stats.unintended.pool, stats.unintended.ring), (0, 0));
+    assert_eq!(
+        (stats.emulator_drops.pool, stats.emulator_drops.ring),
+        (0, 0)
+    );
     assert_eq!(lab.handle.dropped_share(PortId(1)).unwrap(), Some(0));
     let victim = lab.handle.edge_stats(PortId(1), PortId(3)).unwrap();
     assert_eq!(victim.unwrap().counters.dropped(), 0);

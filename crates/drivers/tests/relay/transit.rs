@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use constel_drivers::Links;
 use constel_link::packet::{fold, words_sum};
-use constel_link::transit::{Cause, GoalAddresses, Member, MemberPort, Table, TableSpec, Way};
+use constel_link::transit::{
+    Cause, DestinationAddresses, Member, MemberPort, NeighbourRoute, Table, TableSpec,
+};
 
 pub(super) const IPV4: u16 = 0x0800;
 pub(super) const UDP: u8 = 17;
@@ -32,7 +34,7 @@ pub(super) fn table() -> Arc<Table> {
         v6: None,
         ports,
     };
-    let goal = |n| GoalAddresses(vec![v4(n).into(), v6(n).into()]);
+    let goal = |n| DestinationAddresses(vec![v4(n).into(), v6(n).into()]);
     let spec = TableSpec {
         ports: 6,
         members: vec![
@@ -44,7 +46,7 @@ pub(super) fn table() -> Arc<Table> {
     };
     let table = Table::new(spec).unwrap();
     for (member, goal, port, far_port) in [(0, 0, 1, 0), (0, 1, 2, 3), (1, 0, 3, 2), (1, 1, 4, 5)] {
-        let way = Way {
+        let way = NeighbourRoute {
             port: PortId(port),
             far_port: PortId(far_port),
         };
@@ -132,7 +134,7 @@ fn packets_go_on_hop_by_hop_and_take_every_delay() {
     table.set(
         1,
         1,
-        &[Way {
+        &[NeighbourRoute {
             port: PortId(3),
             far_port: PortId(2),
         }],
@@ -149,7 +151,11 @@ fn packets_go_on_hop_by_hop_and_take_every_delay() {
     assert_eq!((answer[34], answer[35]), (3, 0));
     assert_eq!(answer[26..30], own(1).octets());
     let stats = lab.handle.relay_stats().unwrap();
-    assert_eq!((stats.early, stats.unintended.total()), (0, 0), "{stats:?}");
+    assert_eq!(
+        (stats.early, stats.emulator_drops.total()),
+        (0, 0),
+        "{stats:?}"
+    );
     every_slot_comes_back(&lab, SLOTS);
 }
 
@@ -164,7 +170,7 @@ fn with_a_grain_the_relay_sleeps_whatever_comes_due() {
         ..RelayConfig::new("transit", 6, 1)
     });
     lab.apply(link(2, 3, MS));
-    let back = Way {
+    let back = NeighbourRoute {
         port: PortId(3),
         far_port: PortId(2),
     };
@@ -182,7 +188,11 @@ fn with_a_grain_the_relay_sleeps_whatever_comes_due() {
         thread::sleep(Duration::from_millis(100));
         let after = lab.handle.relay_stats().unwrap();
         assert!(after.totals.held >= PACKETS * 9 / 10, "{after:?}");
-        assert_eq!((after.early, after.unintended.total()), (0, 0), "{after:?}");
+        assert_eq!(
+            (after.early, after.emulator_drops.total()),
+            (0, 0),
+            "{after:?}"
+        );
         eventually("all have lived for too long", || {
             let held = lab.handle.relay_stats().unwrap().totals.held;
             (held == 0).then_some(())
@@ -257,13 +267,13 @@ fn a_flood_that_expires_is_answered_seldom() {
     let (counts, stats) = eventually("every frame is counted", || {
         let counts = lab.handle.transit(0).unwrap().unwrap();
         let stats = lab.handle.relay_stats().unwrap();
-        let known = counts.dropped_for(Cause::Expired) + stats.unintended.total();
+        let known = counts.dropped_for(Cause::Expired) + stats.emulator_drops.total();
         (stats.totals.held == 0 && known >= sent_frames).then_some((counts, stats))
     });
     let took_s = start.elapsed().as_secs() + 1;
     let (expired, shed) = (
         counts.dropped_for(Cause::Expired),
-        stats.unintended.share + stats.unintended.ring,
+        stats.emulator_drops.share + stats.emulator_drops.ring,
     );
     assert!(expired > 1000, "{counts:?}, {stats:?}");
     // The node's kernel may have had a word of its own with its neighbours.

@@ -25,7 +25,7 @@ use words::Variables;
 const MOST: usize = 10_000;
 
 /// Files next to the one that is read, by their paths relative to it; `None` for one that cannot be read.
-pub type Beside<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub type SiblingFiles<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Whether a YAML text looks like a Compose file: it has services, which scenarios have not.
 #[must_use]
@@ -38,7 +38,7 @@ pub fn is_one(text: &str) -> bool {
 ///
 /// # Errors
 /// Everything found wrong.
-pub fn parse(text: &str, name: &str, beside: Beside<'_>) -> Result<Draft, ReadErrors> {
+pub fn parse(text: &str, name: &str, beside: SiblingFiles<'_>) -> Result<Draft, ReadErrors> {
     let root = yaml::read(&Source::new("", text)).map_err(|error| {
         ReadErrors(vec![ReadError {
             line: error.line as usize,
@@ -90,7 +90,7 @@ pub fn parse(text: &str, name: &str, beside: Beside<'_>) -> Result<Draft, ReadEr
 /// A file that is being read.
 struct Project<'a> {
     reader: Reader,
-    beside: Beside<'a>,
+    beside: SiblingFiles<'a>,
     name: String,
     /// Names of hosts, which must be unique.
     names: BTreeSet<String>,

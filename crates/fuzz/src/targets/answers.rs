@@ -100,11 +100,11 @@ fn web_frames() -> Vec<Vec<u8>> {
     let (text, binary, part, last) = (0x81, 0x82, 0x01, 0x80);
     let (ping, pong, close) = (0x89, 0x8a, 0x88);
     let step = br#"{"op": "step", "step": 12, "ahead": 2}"#;
-    let long = format!("{{\"op\": \"anew\"{}}}", " ".repeat(300));
+    let long = format!("{{\"op\": \"reset\"{}}}", " ".repeat(300));
     vec![
         frame(text, step),
         [
-            frame(text, br#"{"op": "anew"}"#),
+            frame(text, br#"{"op": "reset"}"#),
             frame(text, br#"{"op": "loads", "wanted": true}"#),
         ]
         .concat(),

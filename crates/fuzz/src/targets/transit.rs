@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 
 use constel_link::packet::{fold, words_sum};
 use constel_link::transit::{
-    GoalAddresses, Limit, Member, MemberPort, Packet, Table, TableSpec, Verdict, Way, decide,
+    DestinationAddresses, Limit, Member, MemberPort, NeighbourRoute, Packet, Table, TableSpec,
+    Verdict, decide,
 };
 use constel_link::{PortId, mac_of};
 
@@ -30,13 +31,13 @@ fn table() -> Table {
         goals: (2..4)
             .map(|n| {
                 let v6 = Ipv6Addr::new(0xfdc0, 0x57e1, 0, 0, 0, 0, 0, u16::from(n));
-                GoalAddresses(vec![Ipv4Addr::new(10, 0, 0, n).into(), v6.into()])
+                DestinationAddresses(vec![Ipv4Addr::new(10, 0, 0, n).into(), v6.into()])
             })
             .collect(),
         v4_of_ports: vec![(Ipv4Addr::new(10, 64, 0, 4), PortId(3))],
     };
     let table = Table::new(spec).expect("small");
-    let way = |port, far_port| Way {
+    let way = |port, far_port| NeighbourRoute {
         port: PortId(port),
         far_port: PortId(far_port),
     };

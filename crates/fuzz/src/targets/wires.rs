@@ -1,6 +1,8 @@
 //! Datagrams of neighbour machines.
 
-use constel_cluster::underlay::{Cipher, Key, Label, Ping, Receiver, Refused, Whose, pack, unpack};
+use constel_cluster::underlay::{
+    Cipher, Key, Label, Ping, PortOwner, Receiver, Refused, pack, unpack,
+};
 use constel_link::PortId;
 
 use super::Target;
@@ -30,9 +32,9 @@ fn cipher() -> Cipher {
 fn receive(bytes: &[u8], cipher: Option<Cipher>) -> bool {
     let mut receiver = Receiver::new(9, 1, 1).sealed(cipher.clone());
     let whose = |port: PortId| match port.0 {
-        0..100 => Whose::Ours,
-        100..200 => Whose::Machine(1, 5),
-        _ => Whose::Nobody,
+        0..100 => PortOwner::Ours,
+        100..200 => PortOwner::Machine(1, 5),
+        _ => PortOwner::Nobody,
     };
     let mut accepted = false;
     // A copy is never accepted.

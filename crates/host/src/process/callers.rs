@@ -20,7 +20,7 @@ use rustix::termios::{
     tcsetwinsize,
 };
 
-use super::exec::{Entry, Within};
+use super::exec::{Entry, ExecContext};
 use super::spawn::{Spawn, Stdio};
 use crate::enclosure::View;
 use crate::enclosure::mounts::read_only_clone;
@@ -68,8 +68,8 @@ impl Callers {
     /// When the kernel refuses, or a container would get a folder as its input.
     pub(super) fn look(entry: &Entry) -> Result<Self> {
         let owner = match &entry.within {
-            Within::View(_) => None,
-            Within::Container { confinement, .. } => Some(Uid::from_raw(confinement.uid)),
+            ExecContext::View(_) => None,
+            ExecContext::Container { confinement, .. } => Some(Uid::from_raw(confinement.uid)),
         };
         let own = [
             io::stdin().as_fd(),

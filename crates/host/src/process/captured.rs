@@ -11,7 +11,7 @@ use rustix::process::Uid;
 
 use super::callers::owned_pipe;
 use super::child::{Child, Exit};
-use super::exec::{Entry, Within, spawn_in};
+use super::exec::{Entry, ExecContext, spawn_in};
 use super::spawn::Stdio;
 use crate::error::{Context, Result};
 
@@ -35,8 +35,8 @@ pub struct Captured {
 /// As [`run_inside`](super::run_inside).
 pub fn run_captured(entry: &Entry, argv: &[OsString], most_bytes: usize) -> Result<Captured> {
     let owner = match &entry.within {
-        Within::View(_) => rustix::process::geteuid(),
-        Within::Container { confinement, .. } => Uid::from_raw(confinement.uid),
+        ExecContext::View(_) => rustix::process::geteuid(),
+        ExecContext::Container { confinement, .. } => Uid::from_raw(confinement.uid),
     };
     let (out, out_writer) = owned_pipe(owner)?;
     let (err, err_writer) = owned_pipe(owner)?;

@@ -33,7 +33,7 @@ pub struct Entry {
     /// ([`NetNs::proc_path`]).
     pub netns: NetNs,
     /// View or container of the node.
-    pub within: Within,
+    pub within: ExecContext,
     /// The lab's cgroups, whose limits apply.
     pub cgroups: Vec<LabCgroup>,
     /// Variables in addition to the caller's own environment.
@@ -42,7 +42,7 @@ pub struct Entry {
 
 /// View and rights of a command in a node.
 #[derive(Debug)]
-pub enum Within {
+pub enum ExecContext {
     /// The view of the node's programs ([`View::open`]). The command has the caller's rights and environment.
     View(View),
     /// The node's container ([`Inside::open`]).
@@ -56,13 +56,13 @@ pub enum Within {
     },
 }
 
-impl Within {
+impl ExecContext {
     /// Returns the file system view.
     #[must_use]
     pub fn view(&self) -> &View {
         match self {
-            Within::View(view) => view,
-            Within::Container { inside, .. } => inside.view(),
+            ExecContext::View(view) => view,
+            ExecContext::Container { inside, .. } => inside.view(),
         }
     }
 }
@@ -111,8 +111,8 @@ pub(super) fn spawn_in<'a>(entry: &'a Entry, argv: &[OsString]) -> Spawn<'a> {
         .node(&entry.node)
         .netns(&entry.netns);
     let spawn = match &entry.within {
-        Within::View(view) => spawn.view(view),
-        Within::Container {
+        ExecContext::View(view) => spawn.view(view),
+        ExecContext::Container {
             inside,
             confinement,
             workdir,

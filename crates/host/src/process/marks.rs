@@ -24,7 +24,7 @@ pub const OWNER_VARIABLE: &str = "CONSTEL_OWNER";
 
 /// Selection of processes to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum ProcessSelection {
     /// Processes of the calling process: taking down its own lab.
     Mine,
     /// Processes without a living owner: cleaning up. A process without a (readable) owner is never touched: its mark
@@ -34,7 +34,7 @@ pub enum Whose {
 
 /// A living process with our mark.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Marked {
+pub struct MarkedProcess {
     /// Lab name.
     pub lab: String,
     /// Node name, if it belongs to one.
@@ -52,7 +52,7 @@ pub struct Marked {
 ///
 /// # Errors
 /// [`Error::Os`] when `/proc` cannot be read.
-pub fn marked(lab: Option<&str>) -> Result<Vec<Marked>> {
+pub fn marked(lab: Option<&str>) -> Result<Vec<MarkedProcess>> {
     let spared = self_and_ancestors();
     let mut out = Vec::new();
     for entry in fs::read_dir("/proc").context(|| "list /proc".into())? {
@@ -78,7 +78,7 @@ pub fn marked(lab: Option<&str>) -> Result<Vec<Marked>> {
 }
 
 /// Returns the mark of one process. Zombies have no environment any more, and thus no mark.
-fn mark_of(pid: u32) -> Result<Option<Marked>> {
+fn mark_of(pid: u32) -> Result<Option<MarkedProcess>> {
     let environ = match fs::read(format!("/proc/{pid}/environ")) {
         Ok(e) => e,
         Err(e) if is_gone(&e) => return Ok(None),
@@ -100,7 +100,7 @@ fn mark_of(pid: u32) -> Result<Option<Marked>> {
         Some(mark) => ProcessIdent::from_mark(&mark)?,
         None => None,
     };
-    Ok(Some(Marked {
+    Ok(Some(MarkedProcess {
         lab,
         node: get(NODE_VARIABLE),
         owner,
@@ -126,18 +126,18 @@ fn self_and_ancestors() -> BTreeSet<u32> {
     out
 }
 
-impl Marked {
+impl MarkedProcess {
     /// Returns whether the process belongs to the selection.
     ///
     /// # Errors
     /// [`Error::Os`] when `/proc` cannot be read.
-    pub fn is(&self, whose: Whose) -> Result<bool> {
+    pub fn is(&self, whose: ProcessSelection) -> Result<bool> {
         let Some(owner) = &self.owner else {
             return Ok(false);
         };
         match whose {
-            Whose::Mine => Ok(*owner == ProcessIdent::current()?),
-            Whose::DeadOwners => Ok(!owner.is_alive()?),
+            ProcessSelection::Mine => Ok(*owner == ProcessIdent::current()?),
+            ProcessSelection::DeadOwners => Ok(!owner.is_alive()?),
         }
     }
 }
@@ -146,7 +146,7 @@ impl Marked {
 ///
 /// # Errors
 /// [`Error::Os`] when `/proc` cannot be read.
-pub fn marked_of(lab: &str, whose: Whose) -> Result<Vec<Marked>> {
+pub fn marked_of(lab: &str, whose: ProcessSelection) -> Result<Vec<MarkedProcess>> {
     let mut out = Vec::new();
     for m in marked(Some(lab))? {
         if m.is(whose)? {
@@ -161,9 +161,13 @@ pub fn marked_of(lab: &str, whose: Whose) -> Result<Vec<Marked>> {
 ///
 /// # Errors
 /// [`Error::Conflict`] with those that still live after `timeout`.
-pub fn kill_marked(lab: &str, whose: Whose, timeout: Duration) -> Result<Vec<Marked>> {
+pub fn kill_marked(
+    lab: &str,
+    whose: ProcessSelection,
+    timeout: Duration,
+) -> Result<Vec<MarkedProcess>> {
     let end = Instant::now() + timeout;
-    let mut killed: BTreeSet<Marked> = BTreeSet::new();
+    let mut killed: BTreeSet<MarkedProcess> = BTreeSet::new();
     loop {
         let found = marked_of(lab, whose)?;
         if found.is_empty() {

@@ -20,9 +20,10 @@ pub(crate) use birth::number_of;
 pub use captured::{Captured, run_captured};
 pub use child::{Child, Exit, Foreign, when_ended};
 pub use confine::{Capability, CapabilitySet, Confinement};
-pub use exec::{Entry, Within, run_inside};
+pub use exec::{Entry, ExecContext, run_inside};
 pub use marks::{
-    LAB_VARIABLE, Marked, NODE_VARIABLE, OWNER_VARIABLE, Whose, kill_marked, marked, marked_of,
+    LAB_VARIABLE, MarkedProcess, NODE_VARIABLE, OWNER_VARIABLE, ProcessSelection, kill_marked,
+    marked, marked_of,
 };
 pub use members::signal_members;
 pub use spawn::{Spawn, Stdio};

@@ -19,7 +19,7 @@ use crate::enclosure::{Inside, View};
 use crate::error::{Context, Error, Result};
 use crate::ident::ProcessIdent;
 use crate::netns::NetNs;
-use crate::node_file::{self, How};
+use crate::node_file::{self, OpenMode};
 
 /// Target of a standard stream.
 #[derive(Debug, Default)]
@@ -372,7 +372,7 @@ pub(super) fn descriptor_path(fd: BorrowedFd<'_>) -> Result<CString> {
 fn prepare(s: Stdio, number: i32, held: &mut Vec<OwnedFd>) -> Result<Option<Stream>> {
     // The file is opened once here. The child opens it by this descriptor, because the path may name another file by
     // then.
-    let mut file = |path: &Path, how: How, flags: c_int| {
+    let mut file = |path: &Path, how: OpenMode, flags: c_int| {
         let fd = OwnedFd::from(node_file::open(path, how)?);
         let again = descriptor_path(fd.as_fd())?;
         held.push(fd);
@@ -388,8 +388,8 @@ fn prepare(s: Stdio, number: i32, held: &mut Vec<OwnedFd>) -> Result<Option<Stre
             };
             Ok(Some(Stream::File(c"/dev/null".to_owned(), flags)))
         }
-        Stdio::Create(path) => file(&path, How::Create, libc::O_WRONLY),
-        Stdio::Append(path) => file(&path, How::Append, libc::O_WRONLY | libc::O_APPEND),
+        Stdio::Create(path) => file(&path, OpenMode::Create, libc::O_WRONLY),
+        Stdio::Append(path) => file(&path, OpenMode::Append, libc::O_WRONLY | libc::O_APPEND),
         // A descriptor below 3 could be overwritten while the others are put in place.
         Stdio::Fd(fd) if fd.as_raw_fd() < 3 => {
             let up = rustix::io::fcntl_dupfd_cloexec(fd.as_fd(), 3)

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 /// A change to a running lab.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ByHand {
+pub enum ManualChange {
     /// Effects on a link, or on all edges that leave a port.
     Link(Box<Impairing>),
     /// A member joins or leaves a network.
-    Member(Moving),
+    Member(MemberMove),
     /// The delays of all edges of a network.
     Delays(Delays),
 }
@@ -27,7 +27,7 @@ pub struct Impairing {
     /// The link as `A-B`, or the port as `NODE/PORT`, for messages.
     pub link: String,
     /// The edges or the port that get the effects.
-    pub on: On,
+    pub on: EffectTarget,
     /// The effects. Time-dependent laws begin at lab time zero.
     pub effects: Effects,
     /// Whether earlier effects there are removed first.
@@ -40,7 +40,7 @@ pub struct Impairing {
 /// The place of effects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum On {
+pub enum EffectTarget {
     /// These edges, each from a port to a port.
     Edges(Vec<(PortId, PortId)>),
     /// All edges that leave this port, with later ones. Effects on single edges override these.
@@ -70,7 +70,7 @@ pub(crate) enum Place {
 /// A member that joins or leaves its network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Moving {
+pub struct MemberMove {
     /// The network.
     pub network: String,
     /// The member's node.
@@ -91,7 +91,7 @@ pub struct Delays {
     pub delays_ns: Option<Vec<Vec<Option<u64>>>>,
 }
 
-impl ByHand {
+impl ManualChange {
     /// Returns the object of the change, for messages.
     pub(crate) fn words(&self) -> String {
         match self {

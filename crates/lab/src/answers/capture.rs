@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use constel_api::answers::Capturing;
 use constel_api::{ApiError, CaptureOrder, CaptureSource};
-use constel_drivers::{Links, Sight, Tapped, Wanted};
+use constel_drivers::{Links, TapFilter, TapPoint, Tapped};
 use constel_exchange::pcapng::Direction;
 use constel_link::PortId;
 use constel_plan::Blueprint;
 use constel_topology::NodeId;
 
 use crate::answers::impair;
-use crate::watch::capture::{Capture, Filter, Said};
+use crate::watch::capture::{Capture, Filter, FrameText};
 
 /// Starts a capture and returns it with its answer: at a port as `NODE/PORT`, or at all ports of a node. Each port
 /// has two interfaces in the capture: one for frames that it sends and receives, and one for frames that it sent
@@ -47,7 +47,7 @@ pub(crate) fn capture(
         interfaces: interfaces.collect(),
     };
     // A frame is seen when it enters an edge at its sender and when it leaves an edge at its receiver.
-    let wanted = Wanted {
+    let wanted = TapFilter {
         enters: ports.clone(),
         leaves_from: Vec::new(),
         leaves_to: ports.clone(),
@@ -71,20 +71,20 @@ fn said(
     blueprint: &Blueprint,
     seen: &Tapped,
     first: impl Fn(PortId) -> Option<u32>,
-) -> Option<Said> {
+) -> Option<FrameText> {
     // A dropped frame never arrived, so that it is shown at its sender and without a direction.
     let (at, extra, direction) = match seen.sight {
-        Sight::Enters => (seen.from, 0, Some(Direction::Out)),
-        Sight::Leaves(to) => (to, 0, Some(Direction::In)),
-        Sight::Dropped(_) => (seen.from, 1, None),
+        TapPoint::Enters => (seen.from, 0, Some(Direction::Out)),
+        TapPoint::Leaves(to) => (to, 0, Some(Direction::In)),
+        TapPoint::Dropped(_) => (seen.from, 1, None),
     };
     let here = name(blueprint, at);
     let place = match seen.sight {
-        Sight::Enters => format!("sent by {here}"),
-        Sight::Leaves(_) => format!("{here} gets it from {}", name(blueprint, seen.from)),
-        Sight::Dropped(_) => format!("sent by {here}"),
+        TapPoint::Enters => format!("sent by {here}"),
+        TapPoint::Leaves(_) => format!("{here} gets it from {}", name(blueprint, seen.from)),
+        TapPoint::Dropped(_) => format!("sent by {here}"),
     };
-    Some(Said {
+    Some(FrameText {
         interface: first(at)? + extra,
         direction,
         place,

@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use constel_api::answers::{DelaysSet, LinkSet, RoutesAfter};
-use constel_api::{ApiError, Happening, SetLink};
+use constel_api::{ApiError, EventData, SetLink};
 use constel_drivers::{DriverError, Links};
 use constel_link::{EffectsChange, PortId};
 use constel_plan::Blueprint;
 use constel_topology::NodeId;
 
-use super::by_hand::{ByHand, Ending, Impairing, Made, Moved, Moving, On};
+use super::by_hand::{EffectTarget, Ending, Impairing, Made, ManualChange, MemberMove, Moved};
 use super::view::{Held, View, find};
 use super::{delays, impair};
 use crate::clock::mono_ns;
@@ -109,7 +109,7 @@ impl View {
         let after_ns = mono_ns().saturating_sub(at_mono_ns);
         match stood {
             None => RoutesAfter::NotOurs,
-            Some(true) => RoutesAfter::Stood { after_ns },
+            Some(true) => RoutesAfter::Converged { after_ns },
             Some(false) => RoutesAfter::NotYet {
                 waited_ns: after_ns,
             },
@@ -120,7 +120,7 @@ impl View {
     ///
     /// # Errors
     /// When the lab is not up (any more), the link plane refuses, or other machines do not receive the order.
-    pub(super) fn everywhere(&self, what: &ByHand) -> Result<Made, ApiError> {
+    pub(super) fn everywhere(&self, what: &ManualChange) -> Result<Made, ApiError> {
         match &self.orders {
             None => self.make(what, None),
             // Lab time has not started, so that the machines have no common instant for the change.
@@ -133,21 +133,21 @@ impl View {
     ///
     /// # Errors
     /// When the lab is not up (any more), or the link plane refuses: nothing was changed.
-    pub(crate) fn make(&self, what: &ByHand, at_ns: Option<u64>) -> Result<Made, ApiError> {
+    pub(crate) fn make(&self, what: &ManualChange, at_ns: Option<u64>) -> Result<Made, ApiError> {
         match what {
-            ByHand::Link(what) => {
+            ManualChange::Link(what) => {
                 let (answer, version) = self.put(what, at_ns)?;
                 Ok(Made::Link(answer, version))
             }
-            ByHand::Member(what) => Ok(Made::Member(self.move_by_hand(what, at_ns)?)),
-            ByHand::Delays(what) => {
+            ManualChange::Member(what) => Ok(Made::Member(self.move_by_hand(what, at_ns)?)),
+            ManualChange::Delays(what) => {
                 let answer = self.put_delays(what.network, what.delays_ns.as_deref(), at_ns)?;
                 Ok(Made::Delays(answer))
             }
         }
     }
 
-    fn move_by_hand(&self, what: &Moving, at_ns: Option<u64>) -> Result<Moved, ApiError> {
+    fn move_by_hand(&self, what: &MemberMove, at_ns: Option<u64>) -> Result<Moved, ApiError> {
         let Held { kernels, links, .. } = self.held()?;
         let to = (what.port, what.joined);
         let moved = self.move_member(&kernels.blueprint, links.as_ref(), to, at_ns);
@@ -156,8 +156,8 @@ impl View {
             self.inform(|| News::Failed);
             let (network, node) = (what.network.clone(), what.node.clone());
             let happened = match what.joined {
-                true => Happening::MemberJoined { network, node },
-                false => Happening::MemberLeft { network, node },
+                true => EventData::MemberJoined { network, node },
+                false => EventData::MemberLeft { network, node },
             };
             self.log.emit(self.noted_at(at_ns), happened);
         }
@@ -183,7 +183,7 @@ impl View {
             network: blueprint.lab.scenario.networks[place].name.to_string(),
             edges,
         };
-        let what = Happening::DelaysSet {
+        let what = EventData::DelaysSet {
             network: answer.network.clone(),
             edges: answer.edges,
             reset: delays_ns.is_none(),
@@ -210,14 +210,14 @@ impl View {
             Some(_) => None,
         };
         let (link, on) = match port {
-            Some(port) => (order.a.clone(), On::Port(port)),
+            Some(port) => (order.a.clone(), EffectTarget::Port(port)),
             None => {
                 let ends = impair::ends(&order.a, order.b.as_deref(), named)?;
                 let name = |node: NodeId| blueprint.lab.layout.node(node).name.as_str();
                 let link = format!("{}-{}", name(ends.0), name(ends.1));
                 let links = held.links.as_ref();
                 let edges = impair::edges_between(blueprint, links, &held.snapshot, ends)?;
-                (link, On::Edges(edges))
+                (link, EffectTarget::Edges(edges))
             }
         };
         let impairing = Impairing {
@@ -253,7 +253,7 @@ impl View {
         let (answer, version) = match &what.on {
             // A port's effects also apply to edges that appear later, but only present edges have a delay that can
             // be checked.
-            On::Port(port) => {
+            EffectTarget::Port(port) => {
                 let t_ns = t_ns.unwrap_or(held.snapshot.t_ns);
                 let (effects, at_mono_ns) = self.change_by_hand(links, |by_hand| {
                     let own = by_hand.port(*port);
@@ -269,7 +269,7 @@ impl View {
                 answer.port = Some(what.link.clone());
                 (answer, None)
             }
-            On::Edges(edges) => {
+            EffectTarget::Edges(edges) => {
                 let now_ns = t_ns.unwrap_or(held.snapshot.t_ns);
                 let (set, at_mono_ns) = self.change_by_hand(links, |_| {
                     let planned = impair::on_edges(links, edges, patch, zero_ns)?;
@@ -301,7 +301,7 @@ impl View {
         }
         let first = answer.edges.first();
         let effects = first.map(|edge| edge.effects.clone()).unwrap_or_default();
-        let happened = Happening::LinkSet {
+        let happened = EventData::LinkSet {
             link: what.link.clone(),
             reset: what.reset,
             effects,

@@ -3,12 +3,12 @@
 use std::sync::PoisonError;
 
 use constel_api::answers::BriefEffects;
-use constel_api::{ApiError, ErrorCode, Happening};
+use constel_api::{ApiError, ErrorCode, EventData};
 use constel_drivers::{DriverError, Links};
 use constel_link::{Effects, EffectsChange};
-use constel_plan::ByHandEffects;
+use constel_plan::ManualEffects;
 
-use super::by_hand::{Ending, On, Place};
+use super::by_hand::{EffectTarget, Ending, Place};
 use super::impair;
 use super::view::View;
 use crate::clock::mono_ns;
@@ -37,13 +37,15 @@ impl View {
     pub(super) fn effects_before(
         &self,
         links: &dyn Links,
-        on: &On,
+        on: &EffectTarget,
     ) -> Result<Vec<(Place, Effects)>, ApiError> {
         let by_hand = self.by_hand.lock().unwrap_or_else(PoisonError::into_inner);
         let own = |place| effects_of(links, &by_hand, place).map(|own| (place, own));
         let all: Result<_, DriverError> = match on {
-            On::Port(port) => own(Place::Port(*port)).map(|one| vec![one]),
-            On::Edges(edges) => edges.iter().map(|edge| own(Place::Edge(*edge))).collect(),
+            EffectTarget::Port(port) => own(Place::Port(*port)).map(|one| vec![one]),
+            EffectTarget::Edges(edges) => {
+                edges.iter().map(|edge| own(Place::Edge(*edge))).collect()
+            }
         };
         all.map_err(|error| impair::refusal(&error))
     }
@@ -102,7 +104,7 @@ impl View {
         if self.failed.set(&ending.link, t_ns, down).is_some() {
             self.inform(|| News::Failed);
         }
-        let happened = Happening::LinkSet {
+        let happened = EventData::LinkSet {
             link: ending.link.clone(),
             reset: false,
             effects: first,
@@ -116,7 +118,7 @@ impl View {
 /// Returns the effects by command of a place.
 fn effects_of(
     links: &dyn Links,
-    by_hand: &ByHandEffects,
+    by_hand: &ManualEffects,
     place: Place,
 ) -> Result<Effects, DriverError> {
     match place {

@@ -8,7 +8,7 @@ use constel_link::{Effects, EffectsChange, Impairment, JitterLaw, PortId};
 use constel_plan::{Blueprint, EdgeEnds};
 use constel_topology::{Edge, NodeId, Snapshot, pairs_named};
 
-use crate::answers::by_hand::{Impairing, On};
+use crate::answers::by_hand::{EffectTarget, Impairing};
 use crate::error::EngineError;
 
 /// Installs the effects of the scenario's kinds of links in the link plane, with lab time zero at `zero_ns` of its
@@ -117,7 +117,7 @@ fn own(links: &dyn Links, (from, to): EdgeEnds) -> Result<Effects, ApiError> {
 /// [`ErrorCode::BadValue`].
 pub(crate) fn check(impairing: &Impairing) -> Result<(), ApiError> {
     let refused = |error: String| Err(ApiError::new(ErrorCode::BadValue, error));
-    if impairing.effects.down.is_some() && matches!(impairing.on, On::Port(_)) {
+    if impairing.effects.down.is_some() && matches!(impairing.on, EffectTarget::Port(_)) {
         let error = "links fail and are healed, ports are not: name both ends, as A-B";
         return refused(error.to_owned());
     }

@@ -102,7 +102,7 @@ fn protocol_name(protocol: u8) -> String {
 }
 
 /// The destination of a path: a node, or a name of an end of disjoint paths.
-pub(crate) struct Goal {
+pub(crate) struct PathDestination {
     pub(crate) node: NodeId,
     /// The requested name.
     pub(crate) name: String,
@@ -127,7 +127,7 @@ pub(crate) struct Times {
 pub(crate) fn path(
     kernels: &Kernels,
     snapshot: &Snapshot,
-    (from, goal): (NodeId, &Goal),
+    (from, goal): (NodeId, &PathDestination),
     times: Times,
 ) -> Result<Paths, EngineError> {
     let t_ns = times.edges_ns;

@@ -2,11 +2,15 @@
 
 use constel_api::answers::{MemberShown, NetworkShown};
 use constel_link::PortId;
-use constel_plan::{Away, Blueprint};
+use constel_plan::{AbsentMembers, Blueprint};
 use constel_topology::Snapshot;
 
 /// Returns all networks with their members.
-pub(crate) fn shown(away: &Away, blueprint: &Blueprint, now: &Snapshot) -> Vec<NetworkShown> {
+pub(crate) fn shown(
+    away: &AbsentMembers,
+    blueprint: &Blueprint,
+    now: &Snapshot,
+) -> Vec<NetworkShown> {
     let layout = &blueprint.lab.layout;
     let networks = layout.spec().networks.iter().enumerate();
     let network = |(place, network): (usize, &constel_topology::Network)| {

@@ -11,7 +11,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use constel_api::answers::{NodesSet, RoutesAfter};
-use constel_api::{ApiError, ErrorCode, Happening, NodeChange};
+use constel_api::{ApiError, ErrorCode, EventData, NodeChange};
 use constel_host::process::signal_members;
 use constel_link::Effects;
 use constel_plan::EdgeEnds;
@@ -94,7 +94,7 @@ impl View {
         }
         let nodes = answer.nodes.clone();
         self.log
-            .emit(self.t_ns(), Happening::NodesSet { change, nodes });
+            .emit(self.t_ns(), EventData::NodesSet { change, nodes });
         answer.routes = match version {
             Some(_) if !wait => RoutesAfter::NotAwaited,
             version => self.routes_after(version, answer.at_mono_ns),
@@ -161,7 +161,7 @@ impl View {
         self.note(ChangeKind::Failure, objects.clone());
         let cause = BY_HAND.to_owned();
         self.log
-            .emit(self.t_ns(), Happening::Failure { cause, objects });
+            .emit(self.t_ns(), EventData::Failure { cause, objects });
         Ok(done)
     }
 
@@ -276,7 +276,7 @@ impl View {
             self.note(ChangeKind::Repair, objects.clone());
             let cause = BY_HAND.to_owned();
             self.log
-                .emit(self.t_ns(), Happening::Repair { cause, objects });
+                .emit(self.t_ns(), EventData::Repair { cause, objects });
         }
         let now_ns = self.clock.now_ns().unwrap_or(0);
         Ok(match later.is_empty() {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use constel_api::{ApiError, ErrorCode};
 
-use crate::answers::by_hand::{ByHand, Made};
+use crate::answers::by_hand::{Made, ManualChange};
 use crate::answers::view::View;
 use crate::life::together::Gate;
 
@@ -23,13 +23,13 @@ const LATE_NS: u64 = 10_000_000;
 
 /// A change that all machines make at one lab time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SetTogether {
+pub struct ScheduledChange {
     /// The number of the machine that got the request, and the number of the order on it.
     pub by: (usize, u64),
     /// Lab time, nanoseconds.
     pub at_ns: u64,
     /// The change.
-    pub what: ByHand,
+    pub what: ManualChange,
 }
 
 /// The result of an order.
@@ -77,7 +77,7 @@ impl Orders {
     /// # Errors
     /// The error of the change here; also when the order is too large for the store, no answer arrives within some
     /// seconds, or the lab ends.
-    pub(crate) fn order(&self, what: &ByHand, stop: &AtomicBool) -> Done {
+    pub(crate) fn order(&self, what: &ManualChange, stop: &AtomicBool) -> Done {
         let bytes = serde_json::to_vec(what).map_or(0, |text| text.len());
         if bytes > MOST_BYTES {
             let error = format!(
@@ -123,7 +123,8 @@ impl Orders {
         let is_over = || over.load(Ordering::Acquire);
         let (mut known, mut last_ns) = (0, 0);
         while !is_over() {
-            let Some(SetTogether { by, at_ns, what }) = self.gate.set_together(known, LOOK) else {
+            let Some(ScheduledChange { by, at_ns, what }) = self.gate.set_together(known, LOOK)
+            else {
                 continue;
             };
             known += 1;
@@ -157,7 +158,7 @@ impl Orders {
         self.wrong.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn judge(&self, what: &ByHand, late_ns: u64, refused: Option<&ApiError>) {
+    fn judge(&self, what: &ManualChange, late_ns: u64, refused: Option<&ApiError>) {
         let mut wrong = self.wrong();
         if late_ns > LATE_NS {
             wrong.late += 1;
@@ -188,16 +189,16 @@ impl Orders {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answers::by_hand::{Delays, Impairing, On};
+    use crate::answers::by_hand::{Delays, EffectTarget, Impairing};
     use crate::testing::OpenGate;
     use constel_link::{Effects, PortId};
 
     #[test]
     fn nobody_waits_for_a_lab_that_ends() {
         let orders = Orders::new(0, Arc::new(OpenGate));
-        let what = ByHand::Link(Box::new(Impairing {
+        let what = ManualChange::Link(Box::new(Impairing {
             link: "a/x".to_owned(),
-            on: On::Port(PortId(1)),
+            on: EffectTarget::Port(PortId(1)),
             effects: Effects::default(),
             reset: true,
             for_ns: None,
@@ -206,7 +207,7 @@ mod tests {
         let refused = orders.order(&what, &AtomicBool::new(true)).unwrap_err();
         assert_eq!(refused.code, ErrorCode::Failed);
         assert!(began.elapsed() < WITHIN && orders.waiting().is_empty());
-        let large = ByHand::Delays(Delays {
+        let large = ManualChange::Delays(Delays {
             network: 0,
             delays_ns: Some(vec![vec![Some(1_000_000); 500]; 500]),
         });

@@ -12,11 +12,11 @@ use constel_drivers::relay::TransitCounts;
 use constel_drivers::{DriverError, Links};
 use constel_link::transit::Cause;
 use constel_link::{EffectsChange, PortId};
-use constel_plan::{Away, Blueprint, ByHandEffects, NotOne};
-use constel_topology::{Effort, NodeId, Snapshot, Unreached, why};
+use constel_plan::{AbsentMembers, Blueprint, ManualEffects, NodeNameError};
+use constel_topology::{Effort, NodeId, Snapshot, StepRefusal, why};
 
 use crate::answers::by_hand::Ending;
-use crate::answers::inspect::{self, Goal};
+use crate::answers::inspect::{self, PathDestination};
 use crate::answers::members;
 use crate::answers::node_states::NodesByHand;
 use crate::answers::orders::Orders;
@@ -56,9 +56,9 @@ pub(crate) struct View {
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) failed: Arc<Failed>,
     /// The effects that were set by command; locked while the link plane applies a change of them.
-    pub(crate) by_hand: Mutex<ByHandEffects>,
+    pub(crate) by_hand: Mutex<ManualEffects>,
     /// The members that are absent from their networks; locked while one joins or leaves.
-    pub(crate) away: Mutex<Away>,
+    pub(crate) away: Mutex<AbsentMembers>,
     /// The nodes that were failed, stopped or paused by command.
     pub(crate) nodes: Arc<NodesByHand>,
     /// The changes of links by command that end by themselves.
@@ -100,7 +100,7 @@ impl View {
         self.with(|live| live.informant.clone())?.problem()
     }
 
-    fn by_hand(&self) -> MutexGuard<'_, ByHandEffects> {
+    fn by_hand(&self) -> MutexGuard<'_, ManualEffects> {
         self.by_hand.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -112,7 +112,7 @@ impl View {
     pub(super) fn change_by_hand<T, E: From<DriverError>>(
         &self,
         links: &dyn Links,
-        plan: impl FnOnce(&ByHandEffects) -> Result<(T, Vec<EffectsChange>), E>,
+        plan: impl FnOnce(&ManualEffects) -> Result<(T, Vec<EffectsChange>), E>,
     ) -> Result<(T, u64), E> {
         let mut by_hand = self.by_hand();
         let (rest, changes) = plan(&by_hand)?;
@@ -178,7 +178,7 @@ impl View {
         let step = at_ns / blueprint.lab.step_ns();
         let found = blueprint.lab.stepper().try_step(step, &mut effort);
         found.map_err(|error| match error {
-            Unreached::Unwanted => ApiError::coming_up(),
+            StepRefusal::Unwanted => ApiError::coming_up(),
             far => ApiError::new(ErrorCode::TooFar, far.to_string()),
         })
     }
@@ -420,18 +420,18 @@ pub(super) fn failed(error: &EngineError) -> ApiError {
 /// Returns the node of that name or catalogue name; otherwise the error has the nearest name.
 pub(super) fn find(blueprint: &Blueprint, name: &str) -> Result<NodeId, ApiError> {
     blueprint.lab.find(name).map_err(|error| match &error {
-        NotOne::None { nearest, .. } => ApiError::no_node(name, nearest.as_deref()),
-        NotOne::Several { .. } => ApiError::new(ErrorCode::BadName, error.to_string()),
+        NodeNameError::None { nearest, .. } => ApiError::no_node(name, nearest.as_deref()),
+        NodeNameError::Several { .. } => ApiError::new(ErrorCode::BadName, error.to_string()),
     })
 }
 
 /// Returns the node of that name, or the ends of disjoint paths: one as `london.tl.2`, or all of a pair as
 /// `london.tl`.
-fn find_goal(blueprint: &Blueprint, from: NodeId, name: &str) -> Result<Goal, ApiError> {
+fn find_goal(blueprint: &Blueprint, from: NodeId, name: &str) -> Result<PathDestination, ApiError> {
     let (layout, paths) = (&blueprint.lab.layout, blueprint.addresses.paths());
     let ends = paths.find(layout, name);
     let Some(first) = ends.first().copied() else {
-        return find(blueprint, name).map(|node| Goal {
+        return find(blueprint, name).map(|node| PathDestination {
             node,
             name: blueprint.lab.layout.node(node).name.clone(),
             paths: Vec::new(),
@@ -446,7 +446,7 @@ fn find_goal(blueprint: &Blueprint, from: NodeId, name: &str) -> Result<Goal, Ap
         );
         return Err(ApiError::new(ErrorCode::NoPath, error));
     }
-    Ok(Goal {
+    Ok(PathDestination {
         node: paths.node(first),
         name: name.to_owned(),
         paths: ends,

@@ -5,17 +5,17 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 
 use constel_api::answers::{
-    Capturing, CommandSent, Confinement, DelaysSet, Entrance, LinkSet, MemberSet, NodesSet,
+    Capturing, CommandSent, Confinement, DelaysSet, LinkSet, MemberSet, NodeAccess, NodesSet,
     RoutesAfter, UserFileSet,
 };
 use constel_api::{
-    ApiError, CaptureOrder, CaptureSource, ErrorCode, Happening, LabWriter, NodeChange, SetLink,
+    ApiError, CaptureOrder, CaptureSource, ErrorCode, EventData, LabWriter, NodeChange, SetLink,
 };
 use constel_plan::Blueprint;
 use constel_scenario::model::{USER_FILE_BYTES, is_user_file_name};
 use constel_topology::NodeId;
 
-use super::by_hand::{ByHand, Delays, Moving};
+use super::by_hand::{Delays, ManualChange, MemberMove};
 use super::view::{Held, View, failed, find};
 use super::{capture, delays};
 use crate::information::{Informant, News};
@@ -42,7 +42,7 @@ impl LabWriter for View {
         if order.for_ns.is_some() {
             self.may_end_by_itself()?;
         }
-        let what = ByHand::Link(Box::new(self.impairing(&self.held()?, order)?));
+        let what = ManualChange::Link(Box::new(self.impairing(&self.held()?, order)?));
         let (mut answer, version) = self.everywhere(&what)?.link()?;
         answer.routes = match version {
             Some(_) if !order.wait => RoutesAfter::NotAwaited,
@@ -76,7 +76,7 @@ impl LabWriter for View {
                 );
                 return Err(ApiError::new(ErrorCode::BadName, error));
             };
-            Moving {
+            MemberMove {
                 network: network.to_owned(),
                 node: name,
                 port: *port,
@@ -84,7 +84,7 @@ impl LabWriter for View {
             }
         };
         let node = moving.node.clone();
-        let moved = self.everywhere(&ByHand::Member(moving))?.member()?;
+        let moved = self.everywhere(&ManualChange::Member(moving))?.member()?;
         Ok(MemberSet {
             at_mono_ns: moved.at_mono_ns,
             network: network.to_owned(),
@@ -116,10 +116,10 @@ impl LabWriter for View {
             network: place,
             delays_ns: delays_ns.map(<[_]>::to_vec),
         };
-        self.everywhere(&ByHand::Delays(delays))?.delays()
+        self.everywhere(&ManualChange::Delays(delays))?.delays()
     }
 
-    fn enter(&self, node: &str) -> Result<Entrance, ApiError> {
+    fn enter(&self, node: &str) -> Result<NodeAccess, ApiError> {
         let kernels = self.with(|live| live.kernels.clone());
         let kernels = kernels.ok_or_else(ApiError::coming_up)?;
         let id = find(&kernels.blueprint, node)?;
@@ -130,7 +130,7 @@ impl LabWriter for View {
         let door = door.map_err(|error| failed(&error.into()))?;
         let cgroups = groups.map(|of| of.paths(name)).unwrap_or_default();
         let Some(inner) = door.inner else {
-            return Ok(Entrance::Netns {
+            return Ok(NodeAccess::Netns {
                 node: name.clone(),
                 netns: door.netns,
                 mounts: door.mounts,
@@ -146,7 +146,7 @@ impl LabWriter for View {
         };
         let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
         let env = inner.env.into_iter();
-        Ok(Entrance::Oci {
+        Ok(NodeAccess::Oci {
             node: name.clone(),
             netns: door.netns,
             mounts: door.mounts,
@@ -195,7 +195,7 @@ impl LabWriter for View {
         });
         answered(&put)?;
         let (node, t_ns) = (called, self.t_ns());
-        let what = Happening::UserFile {
+        let what = EventData::UserFile {
             node: node.clone(),
             name: name.clone(),
             bytes,
@@ -211,7 +211,7 @@ impl LabWriter for View {
             return Err(ApiError::new(ErrorCode::BadValue, error));
         }
         let (done, sent) = channel();
-        let what = Happening::Command {
+        let what = EventData::Command {
             node: called.clone(),
             data: data.clone(),
         };
@@ -230,7 +230,7 @@ impl View {
     /// Returns the informant, and the node of that name, which must receive information.
     ///
     /// # Errors
-    /// [`ErrorCode::NodeNotFound`], [`ErrorCode::NotTold`], [`ErrorCode::ComingUp`].
+    /// [`ErrorCode::NodeNotFound`], [`ErrorCode::NoInformation`], [`ErrorCode::ComingUp`].
     fn told(&self, node: &str) -> Result<(Arc<Informant>, NodeId, String), ApiError> {
         let blueprint = Arc::clone(&self.held()?.kernels.blueprint);
         let id = find(&blueprint, node)?;
@@ -243,7 +243,7 @@ impl View {
                 let error = format!(
                     "the node '{name}' gets no information: the scenario's `information` does not include it"
                 );
-                Err(ApiError::new(ErrorCode::NotTold, error))
+                Err(ApiError::new(ErrorCode::NoInformation, error))
             }
         }
     }

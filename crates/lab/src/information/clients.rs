@@ -9,7 +9,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
 
-use constel_plan::information::{Event, Refusal, Request, Telling, names};
+use constel_plan::information::{Event, NodeInformation, Refusal, Request, names};
 use constel_topology::NodeId;
 use rustix::event::epoll;
 use serde::Serialize;
@@ -60,7 +60,11 @@ struct Client {
 
 impl Clients {
     /// Listens in the folders of all nodes that receive information.
-    pub(super) fn new(telling: &Telling, root: &Path, bell: &Arc<OwnedFd>) -> io::Result<Self> {
+    pub(super) fn new(
+        telling: &NodeInformation,
+        root: &Path,
+        bell: &Arc<OwnedFd>,
+    ) -> io::Result<Self> {
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let data = epoll::EventData::new_u64(0);
         epoll::add(&poll, bell.as_fd(), data, epoll::EventFlags::IN)?;

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use constel_host::enclosure::{Memory, mount_memory};
-use constel_plan::information::{FOLDER, OPENSN, Telling, names};
+use constel_plan::information::{FOLDER, NodeInformation, OPENSN, names};
 use constel_topology::NodeId;
 
 use crate::error::EngineError;
@@ -39,7 +39,7 @@ pub(crate) fn node_folder(root: &Path, node: NodeId) -> PathBuf {
 /// When it cannot be mounted or created.
 pub(crate) fn make_folder(
     lab_dir: &Path,
-    telling: &Telling,
+    telling: &NodeInformation,
     shown: &[PathBuf],
 ) -> Result<PathBuf, EngineError> {
     let root = root(lab_dir);
@@ -65,7 +65,11 @@ pub(crate) fn make_folder(
 }
 
 /// Creates the folders in it.
-pub(super) fn make_nodes(root: &Path, telling: &Telling, shown: &[PathBuf]) -> std::io::Result<()> {
+pub(super) fn make_nodes(
+    root: &Path,
+    telling: &NodeInformation,
+    shown: &[PathBuf],
+) -> std::io::Result<()> {
     fs::create_dir_all(staging(root))?;
     for node in telling.asking() {
         let folder = node_folder(root, node);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use constel_plan::information::{
-    Change, Event, OPENSN, Scope, Stamp, Telling, What, changes, names,
+    Change, Event, InformationEvent, NodeInformation, OPENSN, Scope, Stamp, changes, names,
 };
 use constel_topology::{NodeId, Snapshot};
 use serde::Serialize;
@@ -28,7 +28,7 @@ struct LastNumbers {
 
 /// The writer of the nodes' files.
 pub(super) struct Keeper {
-    telling: Arc<Telling>,
+    telling: Arc<NodeInformation>,
     pub(super) files: Files,
     clock: Arc<LabClock>,
     failed: Arc<Failed>,
@@ -47,7 +47,7 @@ pub(super) struct Keeper {
 impl Keeper {
     /// Creates a keeper; no node has been informed yet.
     pub(super) fn new(
-        telling: Arc<Telling>,
+        telling: Arc<NodeInformation>,
         folder: &Path,
         clock: Arc<LabClock>,
         failed: Arc<Failed>,
@@ -108,7 +108,7 @@ impl Keeper {
             },
             News::Clock => {
                 let zero_ns = self.clock.zero_mono_ns().unwrap_or(0);
-                self.everybody(&What::Clock { zero_ns }, clients)
+                self.everybody(&InformationEvent::Clock { zero_ns }, clients)
             }
             News::User {
                 node,
@@ -121,7 +121,7 @@ impl Keeper {
                 Ok(())
             }
             News::Command { node, data, done } => {
-                let sent = self.event(node, What::Command { data }, clients);
+                let sent = self.event(node, InformationEvent::Command { data }, clients);
                 drop(done.send(sent.map_err(|error| error.to_string())));
                 Ok(())
             }
@@ -132,7 +132,7 @@ impl Keeper {
 
     /// Informs all nodes that the lab goes down.
     pub(super) fn stopping(&mut self, clients: &mut Clients) {
-        let told = self.everybody(&What::Stopping, clients);
+        let told = self.everybody(&InformationEvent::Stopping, clients);
         self.note(told);
     }
 
@@ -144,7 +144,7 @@ impl Keeper {
         }
     }
 
-    fn everybody(&mut self, what: &What, clients: &mut Clients) -> io::Result<()> {
+    fn everybody(&mut self, what: &InformationEvent, clients: &mut Clients) -> io::Result<()> {
         let telling = Arc::clone(&self.telling);
         let mut told = Ok(());
         for node in telling.asking() {
@@ -182,7 +182,7 @@ impl Keeper {
                 .files
                 .put_to_all(&all, names::TOPOLOGY, &document(&whole));
             for node in all {
-                let one = self.event(node, What::Topology { revision }, clients);
+                let one = self.event(node, InformationEvent::Topology { revision }, clients);
                 told = told.and(one.map(|_| ()));
             }
         }
@@ -229,11 +229,11 @@ impl Keeper {
             let near = document(&telling.neighbourhood(node, &known, stamp));
             self.files.put(node, names::TOPOLOGY, &near)?;
         }
-        let (came, went) = telling.met(change);
-        let what = What::Peers {
+        let (added, removed) = telling.met(change);
+        let what = InformationEvent::Peers {
             revision,
-            came,
-            went,
+            added,
+            removed,
         };
         self.event(node, what, clients).map(|_| ())
     }
@@ -248,9 +248,11 @@ impl Keeper {
         let what = match text {
             Some(text) => {
                 self.files.put(node, &user_file(&name), text.as_bytes())?;
-                What::User { name }
+                InformationEvent::User { name }
             }
-            None if self.files.remove(node, &user_file(&name))? => What::UserGone { name },
+            None if self.files.remove(node, &user_file(&name))? => {
+                InformationEvent::UserGone { name }
+            }
             None => {
                 let error = format!("the node has no file '{name}' of yours");
                 return Err(io::Error::new(io::ErrorKind::NotFound, error));
@@ -260,7 +262,12 @@ impl Keeper {
     }
 
     /// Adds an event of a node and returns its number.
-    fn event(&mut self, node: NodeId, what: What, clients: &mut Clients) -> io::Result<u64> {
+    fn event(
+        &mut self,
+        node: NodeId,
+        what: InformationEvent,
+        clients: &mut Clients,
+    ) -> io::Result<u64> {
         let told = self.told.entry(node).or_default();
         told.seq += 1;
         let seq = told.seq;

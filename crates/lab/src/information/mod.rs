@@ -16,8 +16,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use constel_plan::information::Telling;
-use constel_plan::{Blueprint, Ours};
+use constel_plan::information::NodeInformation;
+use constel_plan::{Blueprint, LocalNodes};
 use constel_topology::{NodeId, Snapshot};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
@@ -57,7 +57,7 @@ pub(crate) enum News {
 
 /// The informant of a lab's nodes. Dropping it ends the thread.
 pub(crate) struct Informant {
-    telling: Arc<Telling>,
+    telling: Arc<NodeInformation>,
     news: Sender<News>,
     bell: Arc<OwnedFd>,
     problem: Arc<Mutex<Option<String>>>,
@@ -71,13 +71,13 @@ impl Informant {
     /// # Errors
     /// When a file or socket cannot be created.
     pub(crate) fn start(
-        (blueprint, ours): (&Arc<Blueprint>, &Ours),
+        (blueprint, ours): (&Arc<Blueprint>, &LocalNodes),
         lab: &str,
         folder: &Path,
         clock: &Arc<LabClock>,
         failed: &Arc<Failed>,
     ) -> Result<Option<Self>, EngineError> {
-        let Some(telling) = Telling::new(blueprint, ours) else {
+        let Some(telling) = NodeInformation::new(blueprint, ours) else {
             return Ok(None);
         };
         let wrong = |source: std::io::Error| EngineError::Io {
@@ -119,7 +119,7 @@ impl Informant {
     }
 
     /// Returns the nodes that receive information, and its documents.
-    pub(crate) fn telling(&self) -> &Telling {
+    pub(crate) fn telling(&self) -> &NodeInformation {
         &self.telling
     }
 

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use constel_plan::Ours;
-use constel_plan::information::{Event, Links, Peers, Topology, What, names};
+use constel_plan::LocalNodes;
+use constel_plan::information::{Event, InformationEvent, Links, Peers, Topology, names};
 use serde_json::Value;
 
 use super::*;
@@ -29,8 +29,8 @@ fn told(information: &str) -> InformedLab {
     // In memory, as labs have it, where there is such a place.
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let folder = folder.unwrap();
-    let ours = Ours::all();
-    let telling = Telling::new(&blueprint, &ours).unwrap();
+    let ours = LocalNodes::all();
+    let telling = NodeInformation::new(&blueprint, &ours).unwrap();
     folder::make_nodes(folder.path(), &telling, &[]).unwrap();
     let (clock, failed) = (Arc::new(LabClock::held()), Arc::default());
     let informant = Informant::start((&blueprint, &ours), "x", folder.path(), &clock, &failed);
@@ -150,11 +150,11 @@ fn links_failed_by_hand_are_told_at_once_and_when_they_heal() {
     told.informant.tell(News::Failed);
     let event = next(&mut follower);
     assert_eq!(event["data"]["kind"], "peers", "{event}");
-    assert_eq!(event["data"]["went"][0]["port"], "gsl0", "{event}");
+    assert_eq!(event["data"]["removed"][0]["port"], "gsl0", "{event}");
     assert_eq!(told.document::<Peers>("tokyo", names::PEERS).peers, []);
     told.failed.set("a-b", 0, [(there, false), (back, false)]);
     told.informant.tell(News::Failed);
-    assert_eq!(next(&mut follower)["data"]["came"][0]["port"], "gsl0");
+    assert_eq!(next(&mut follower)["data"]["added"][0]["port"], "gsl0");
     let healed: Peers = told.document("tokyo", names::PEERS);
     assert_eq!((healed.peers.len(), healed.revision), (1, 3));
 }
@@ -207,11 +207,10 @@ fn users_files_commands_and_the_clock_are_events_and_no_event_is_lost() {
         .lines()
         .map(|l| serde_json::from_str(l).unwrap())
         .collect();
-    assert!(
-        events
-            .iter()
-            .all(|e| matches!(e.what, What::Peers { .. } | What::Clock { .. }))
-    );
+    assert!(events.iter().all(|e| matches!(
+        e.what,
+        InformationEvent::Peers { .. } | InformationEvent::Clock { .. }
+    )));
     let mut late = told.connect("tokyo", "{\"verb\": \"follow\", \"after\": 0}\n");
     let numbers: Vec<_> = (0..5)
         .map(|_| next(&mut late)["data"]["seq"].as_u64().unwrap())

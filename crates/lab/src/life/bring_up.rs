@@ -10,7 +10,7 @@ use constel_containers::runtime::NodeRuntime;
 use constel_drivers::{Links, Plane, PlaneConfig};
 use constel_host::claim::LabName;
 use constel_host::limits::memory_bytes;
-use constel_plan::{Blueprint, Lab, Management, Ours};
+use constel_plan::{Blueprint, Lab, LocalNodes, Management};
 use constel_scenario::model::{OnMachineLoss, StackTime};
 use constel_topology::{Failure, FailureTarget, FailureTime, Port};
 
@@ -22,7 +22,7 @@ use crate::life::attached::{Attached, instructions};
 use crate::life::manifest::bounds;
 use crate::life::site::Site;
 use crate::life::threads::RelayThreads;
-use crate::life::together::{Between, Together};
+use crate::life::together::{ClusterPart, MachineConnection};
 use crate::nodes::builder::{Builder, carries_gso};
 use crate::nodes::kernels::{Here, Kernels};
 use crate::nodes::launcher::{Launcher, hosts_file, namespaces_file, resolver_file};
@@ -44,7 +44,7 @@ pub(crate) struct Fabric {
     pub(crate) management: Option<ManagementNet>,
     pub(crate) handle: Arc<dyn Links>,
     /// The connection to the other machines, for a lab on several.
-    pub(crate) between: Option<Between>,
+    pub(crate) between: Option<MachineConnection>,
     pub(crate) launcher: Arc<Launcher>,
     /// The runtime, if nodes of lost machines may have to be created later.
     pub(crate) runtime: Option<Box<dyn NodeRuntime>>,
@@ -83,7 +83,7 @@ pub(crate) fn fabric(
     lab: Lab,
     site: &dyn Site,
     (name, lab_dir): (&LabName, &Path),
-    together: Option<&Together>,
+    together: Option<&ClusterPart>,
     progress: &dyn Progress,
 ) -> Result<Fabric, EngineError> {
     let started = Instant::now();
@@ -95,7 +95,7 @@ pub(crate) fn fabric(
     let forwarding = Forwarding::wanted(&blueprint)?.map(Arc::new);
     let stackless = Stackless::wanted(&blueprint)?.map(Arc::new);
     let layout = &blueprint.lab.layout;
-    let ours = together.map_or_else(Ours::all, Together::ours);
+    let ours = together.map_or_else(LocalNodes::all, ClusterPart::ours);
     // Nodes without a stack have no namespace, and other machines create their own nodes.
     let here = layout.nodes().iter();
     let here = here.filter(|node| ours.has(node.id) && !blueprint.lab.forwards(node.id));
@@ -285,7 +285,7 @@ fn write_hosts(
 }
 
 /// Prints the privileges that the scenario gives to containers here in addition to the default.
-fn say_privileges(blueprint: &Blueprint, ours: &Ours, progress: &dyn Progress) {
+fn say_privileges(blueprint: &Blueprint, ours: &LocalNodes, progress: &dyn Progress) {
     let mut given: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (node, container) in ours.containers(&blueprint.lab) {
         for more in container.privileges() {

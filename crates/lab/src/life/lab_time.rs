@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use constel_api::Happening;
+use constel_api::EventData;
 use constel_api::summary::ChangeKind;
 use constel_measure::verdict::SoftwareFailure;
 use constel_topology::{NodeId, Snapshot};
@@ -17,18 +17,18 @@ use crate::clock::{LabClock, mono_ns};
 use crate::error::EngineError;
 use crate::information::News;
 use crate::life::bring_up::Fabric;
-use crate::life::moving::Moving;
+use crate::life::moving::NodeCreator;
 use crate::life::observed::Observed;
 use crate::life::options::NEVER_NS;
 use crate::nodes::containers::Containers;
 use crate::nodes::ports::PortMaker;
 use crate::progress::{ENDLESS, Progress, Stage};
-use crate::routing::daemons::{Daemons, What};
+use crate::routing::daemons::{DaemonIncident, Daemons};
 use crate::routing::limit::Limit;
 use crate::routing::machine::Machine;
 use crate::routing::router::Router;
 use crate::routing::steps::{Steps, since_ns};
-use crate::routing::tables::{self, Standing};
+use crate::routing::tables::{self, ConvergenceState};
 use crate::routing::ways;
 use crate::traffic::helpers::{Death, Helpers};
 use crate::watch::changes::{self, Baseline, SampledChanges};
@@ -60,7 +60,7 @@ pub(crate) struct LabTime<'a> {
     /// The port maker, for ports that programs in nodes removed.
     pub(crate) ports: &'a dyn PortMaker,
     /// The creation of nodes of lost machines, if the scenario asks for it.
-    pub(crate) moving: Option<Moving>,
+    pub(crate) moving: Option<NodeCreator>,
     /// Called with the number of nodes on this machine when it changes.
     pub(crate) count: Option<&'a Count<'a>>,
 }
@@ -84,7 +84,7 @@ impl LabTime<'_> {
         daemons: &mut Daemons,
         nodes: Option<&Converged>,
         limit: &Limit,
-    ) -> Result<(Standing, Duration), EngineError> {
+    ) -> Result<(ConvergenceState, Duration), EngineError> {
         let started = Instant::now();
         let mut stage = None;
         loop {
@@ -157,7 +157,7 @@ impl LabTime<'_> {
     }
 
     /// Returns whether routes have converged, as far as this machine can determine.
-    fn standing(&self, snapshot: &Snapshot) -> Result<Standing, EngineError> {
+    fn standing(&self, snapshot: &Snapshot) -> Result<ConvergenceState, EngineError> {
         let kernels = &self.fabric.kernels;
         match kernels.knows_all_ways() {
             true => tables::standing(kernels, snapshot),
@@ -186,7 +186,7 @@ impl LabTime<'_> {
         steps.release(zero)?;
         self.clock.start(zero);
         self.view.inform(|| News::Clock);
-        self.log.emit(Some(0), Happening::ClockStarted);
+        self.log.emit(Some(0), EventData::ClockStarted);
         let seconds = match end_ns {
             NEVER_NS => ENDLESS,
             end_ns => end_ns.div_ceil(1_000_000_000),
@@ -306,7 +306,7 @@ impl LabTime<'_> {
             };
             self.log.emit(
                 Some(t_ns),
-                Happening::PathChanged {
+                EventData::PathChanged {
                     flow: news.flow,
                     from: names(news.from),
                     to: names(news.to),
@@ -364,7 +364,7 @@ impl LabTime<'_> {
             let failures = failure.into_iter();
             failures.for_each(|failure| seen.software.fail(failure));
             // A daemon's end changes the network like a failure, so that the time to converge again is measured.
-            if let (What::Died { .. }, Some(t_ns)) = (&incident.what, now) {
+            if let (DaemonIncident::Died { .. }, Some(t_ns)) = (&incident.what, now) {
                 let before = self.baseline(daemons)?;
                 let steady_ns = Router::of(&self.fabric.blueprint.lab.scenario).steady_ns();
                 seen.change(incident.row(t_ns), steady_ns, before);
@@ -378,7 +378,7 @@ impl LabTime<'_> {
                 reason: format!("the helper in {node} ended: {how}"),
             });
             let t_ns = self.clock.now_ns().map(|t| t as i64);
-            self.log.emit(t_ns, Happening::HelperDied { node, how });
+            self.log.emit(t_ns, EventData::HelperDied { node, how });
         }
         for end in self.watch_containers()? {
             seen.container_ended(end);
@@ -400,7 +400,7 @@ impl LabTime<'_> {
         if news {
             self.log.emit(
                 Some(now_ns as i64),
-                Happening::RoutesConverged {
+                EventData::RoutesConverged {
                     pairs: standing.pairs,
                     after_s: None,
                 },

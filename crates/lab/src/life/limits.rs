@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use constel_api::manifest::HostSetting;
-use constel_host::globals::{Globals, Owner, Wish};
+use constel_host::globals::{Globals, Owner, RequiredValue};
 use constel_host::sysctl;
 
 use crate::error::EngineError;
@@ -41,7 +41,7 @@ fn needed(ports: usize) -> Vec<(String, u64)> {
 /// When a limit exists but cannot be raised: neighbour entries or frames would be lost later without a message.
 pub(crate) fn raise(globals: &Globals, owner: &Owner, ports: usize) -> Result<(), EngineError> {
     for (key, least) in needed(ports) {
-        globals.set(owner, &sysctl::path_of(&key), Wish::AtLeast(least))?;
+        globals.set(owner, &sysctl::path_of(&key), RequiredValue::AtLeast(least))?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Scope;
 use std::time::Instant;
 
-use constel_api::Happening;
+use constel_api::EventData;
 use constel_containers::runtime::Node;
 use constel_host::claim::RuntimeDir;
 use constel_host::globals::Owner;
@@ -19,7 +19,7 @@ use crate::life::bring_up::{Fabric, write_namespaces};
 use crate::life::lab_time::LabTime;
 use crate::life::losses::Wanted;
 use crate::life::observed::Observed;
-use crate::life::together::Together;
+use crate::life::together::ClusterPart;
 use crate::nodes::builder::Builder;
 use crate::nodes::ports::PortMaker;
 use crate::progress::{Progress, Stage};
@@ -28,7 +28,7 @@ use crate::routing::steps::Steps;
 use crate::traffic::late::Come;
 
 /// The thread that creates nodes during lab time.
-pub(crate) struct Moving {
+pub(crate) struct NodeCreator {
     wanted: Sender<Wanted>,
     made: Receiver<Made>,
     /// The channel to the thread that runs flows of nodes that moved here.
@@ -57,14 +57,14 @@ pub(crate) struct Taken {
     pub(crate) said: String,
 }
 
-impl Moving {
+impl NodeCreator {
     /// Starts the thread, which ends when this is dropped. `together` is this machine's part. Returns `None` if
     /// nodes do not move.
     pub(crate) fn begin<'s>(
         scope: &'s Scope<'s, '_>,
         fabric: &'s Fabric,
         ports: &'s dyn PortMaker,
-        together: &'s Together,
+        together: &'s ClusterPart,
         (owner, progress): (Owner, &'s dyn Progress),
         flows: Sender<Come>,
     ) -> Option<Self> {
@@ -241,7 +241,7 @@ impl LabTime<'_> {
                 let names = nodes.iter().map(|node| layout.node(*node).name.clone());
                 self.log.emit(
                     Some(t_ns as i64),
-                    Happening::NodesMoved {
+                    EventData::NodesMoved {
                         from: between.name(back.machine).to_owned(),
                         to: between.name(*machine).to_owned(),
                         nodes: names.collect(),

@@ -1,6 +1,6 @@
 //! The rows of the summary and the events that lab time records.
 
-use constel_api::Happening;
+use constel_api::EventData;
 use constel_api::summary::ChangeKind;
 use constel_measure::verdict::SoftwareFailure;
 use constel_topology::{Handover, NodeId};
@@ -10,7 +10,7 @@ use crate::error::EngineError;
 use crate::life::lab_time::LabTime;
 use crate::life::observed::{ContainerEnd, Observed};
 use crate::nodes::containers;
-use crate::routing::daemons::{Daemons, Incident, What};
+use crate::routing::daemons::{DaemonIncident, Daemons, Incident};
 use crate::routing::machine::Machine;
 use crate::routing::steps::Steps;
 use crate::watch::changes::Baseline;
@@ -56,7 +56,7 @@ impl LabTime<'_> {
         let (from, to) = (handover.from.map(name), handover.to.map(name));
         self.log.emit(
             Some(t_ns as i64),
-            Happening::Handover {
+            EventData::Handover {
                 station: station.clone(),
                 from: from.clone(),
                 to: to.clone(),
@@ -91,11 +91,11 @@ impl LabTime<'_> {
             let layout = &self.fabric.blueprint.lab.layout;
             self.log.emit(
                 Some(news.t_ns as i64),
-                Happening::DisjointPaths {
+                EventData::DisjointPaths {
                     pair: pair.name.to_string(),
                     between: pair.ends.map(|end| layout.node(end).name.clone()),
                     found: news.found,
-                    asked: usize::from(pair.paths),
+                    requested: usize::from(pair.paths),
                 },
             );
         }
@@ -105,7 +105,7 @@ impl LabTime<'_> {
     pub(super) fn tell(&self, t_ns: Option<i64>, incident: &Incident) -> Option<SoftwareFailure> {
         let (node, program) = (incident.node.clone(), incident.program.to_owned());
         match &incident.what {
-            What::Died { how, again_in } => {
+            DaemonIncident::Died { how, again_in } => {
                 // An end with a later restart is an event, but no failure of the lab's software.
                 let failure = again_in.is_none().then(|| SoftwareFailure {
                     node: node.clone(),
@@ -114,7 +114,7 @@ impl LabTime<'_> {
                 });
                 self.log.emit(
                     t_ns,
-                    Happening::DaemonDied {
+                    EventData::DaemonDied {
                         node,
                         program,
                         how: how.clone(),
@@ -123,9 +123,9 @@ impl LabTime<'_> {
                 );
                 failure
             }
-            What::Restarted => {
+            DaemonIncident::Restarted => {
                 self.log
-                    .emit(t_ns, Happening::DaemonRestarted { node, program });
+                    .emit(t_ns, EventData::DaemonRestarted { node, program });
                 None
             }
         }
@@ -139,10 +139,12 @@ impl LabTime<'_> {
             let id = incident.node;
             let node = self.fabric.blueprint.lab.layout.node(id).name.clone();
             let happening = match incident.what {
-                containers::What::Restarted => Happening::ContainerRestarted { node },
-                containers::What::Healthy => Happening::ContainerHealthy { node },
-                containers::What::Unhealthy { how } => Happening::ContainerUnhealthy { node, how },
-                containers::What::Ended {
+                containers::ContainerIncident::Restarted => EventData::ContainerRestarted { node },
+                containers::ContainerIncident::Healthy => EventData::ContainerHealthy { node },
+                containers::ContainerIncident::Unhealthy { how } => {
+                    EventData::ContainerUnhealthy { node, how }
+                }
+                containers::ContainerIncident::Ended {
                     how,
                     again_in,
                     failed,
@@ -157,7 +159,7 @@ impl LabTime<'_> {
                         }),
                         how: how.clone(),
                     });
-                    Happening::ContainerEnded {
+                    EventData::ContainerEnded {
                         node,
                         how,
                         again_in_s: again_in.map(|wait| wait.as_secs_f64()),
@@ -180,7 +182,7 @@ impl LabTime<'_> {
             let zero_ns = self.clock.zero_mono_ns();
             self.log.emit(
                 zero_ns.map(|zero_ns| found.at_ns as i64 - zero_ns as i64),
-                Happening::StackChanged {
+                EventData::StackChanged {
                     node: node.name.clone(),
                     changed: found.changed,
                     restored: found.restored,
@@ -215,11 +217,11 @@ impl LabTime<'_> {
 }
 
 /// Converts the beginning or the end of a scenario's failure to an event.
-fn happening(change: &ChangeRow) -> Happening {
+fn happening(change: &ChangeRow) -> EventData {
     let (cause, objects) = (change.cause.clone(), change.objects.clone());
     match change.kind {
-        ChangeKind::Repair => Happening::Repair { cause, objects },
-        _ => Happening::Failure { cause, objects },
+        ChangeKind::Repair => EventData::Repair { cause, objects },
+        _ => EventData::Failure { cause, objects },
     }
 }
 
@@ -227,8 +229,8 @@ impl Incident {
     /// Returns the row for the end of a daemon.
     pub(super) fn row(&self, t_ns: u64) -> ChangeRow {
         let how = match &self.what {
-            What::Died { how, .. } => how.clone(),
-            What::Restarted => String::new(),
+            DaemonIncident::Died { how, .. } => how.clone(),
+            DaemonIncident::Restarted => String::new(),
         };
         ChangeRow {
             t_ns,

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use constel_api::summary::Summary;
 use constel_host::claim::LabName;
 
-use crate::life::together::Together;
+use crate::life::together::ClusterPart;
 use crate::watch::event_log::EventLog;
 
 /// The end of a lab that has none, in lab time: 146 years, so that sums with other times stay in range.
@@ -33,7 +33,7 @@ pub struct Options {
     /// How often per second the counters of all interfaces are recorded; `None` for never.
     pub profile_hz: Option<NonZeroU32>,
     /// This machine's part of a lab on several machines.
-    pub together: Option<Together>,
+    pub together: Option<ClusterPart>,
     /// Set from outside to end the run.
     pub stop: Arc<AtomicBool>,
     /// The event log, empty and for this run only. It is closed when the run is over.

@@ -1,6 +1,6 @@
 //! The resources of this machine for a lab.
 
-use constel_analysis::capacity::{Estimate, Room};
+use constel_analysis::capacity::{Estimate, MachineCapacity};
 use constel_host::limits::{memory_bytes, most_open_files};
 use constel_host::sysctl;
 use constel_plan::Lab;
@@ -14,13 +14,13 @@ const FREE_BYTES: u64 = 256 << 20;
 
 /// Returns the resources that the machine has left now. A value that cannot be determined does not limit.
 #[must_use]
-pub fn room(lab: &Lab) -> Room {
+pub fn room(lab: &Lab) -> MachineCapacity {
     let daemons = lab.scenario.routing.mode.daemons();
     let free_bytes = daemons.map_or(FREE_BYTES, |routing| routing.start.memory.bytes());
     let available = memory_bytes("MemAvailable:").unwrap_or(u64::MAX);
     // A quarter of the process numbers stays with the machine (`limits` of a lab).
     let numbers = sysctl::read_as::<u64>("kernel/pid_max").unwrap_or(u64::MAX);
-    Room {
+    MachineCapacity {
         memory_bytes: available.saturating_sub(free_bytes),
         descriptors: most_open_files(),
         processes: numbers / 4 * 3,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use constel_drivers::Chosen;
 use constel_host::claim::RuntimeDir;
-use constel_plan::{Lab, Ours};
+use constel_plan::{Lab, LocalNodes};
 
 use crate::error::EngineError;
 use crate::life::attached::usable;
@@ -16,7 +16,7 @@ use crate::life::room::fitting;
 use crate::life::session::session;
 use crate::life::site::{Ground, KernelSite, Site};
 use crate::life::sweep::sweep;
-use crate::life::together::Together;
+use crate::life::together::ClusterPart;
 use crate::nodes::images::Images;
 use crate::progress::Progress;
 
@@ -39,7 +39,7 @@ pub fn run(lab: Lab, options: &Options, progress: &dyn Progress) -> Result<Finis
     // The images are released again: this call only reports missing ones before anything is created.
     let beside = Path::new(&options.scenario_file).parent();
     let ours = options.together.as_ref();
-    let ours = ours.map_or_else(Ours::all, Together::ours);
+    let ours = ours.map_or_else(LocalNodes::all, ClusterPart::ours);
     Images::hold((&lab, &ours), beside.unwrap_or(Path::new("")), progress)?;
     let runtime = RuntimeDir::default();
     let globals = runtime.globals();

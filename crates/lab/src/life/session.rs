@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use constel_api::answers::{LabState as ApiState, ScenarioShown};
 use constel_api::summary::{ChannelRow, DOCUMENTS, FlowRow, Size, Summary, Times};
-use constel_api::{Happening, SOCKET_NAME, Server};
+use constel_api::{EventData, SOCKET_NAME, Server};
 use constel_drivers::{Chosen, PlaneStats};
 use constel_drivers::{ClassLateness, Stall};
 use constel_host::claim::{Claim, LabState};
@@ -172,7 +172,7 @@ impl<'a> Session<'a> {
         let nodes = lab.layout.nodes().len();
         log.emit(
             None,
-            Happening::Starting {
+            EventData::Starting {
                 lab: options.lab.to_string(),
                 nodes,
             },
@@ -275,7 +275,7 @@ impl<'a> Session<'a> {
         // A failure, for example of a full /run, must not prevent the take-down.
         let recorded = claim.update(|record| record.state = LabState::Stopping);
         let t_ns = self.clock.now_ns().map(|t| t as i64);
-        self.log.emit(t_ns, Happening::Stopping);
+        self.log.emit(t_ns, EventData::Stopping);
         let down = Instant::now();
         // The link plane's statistics are read before it is taken down.
         let stats = settled_stats(&fabric);
@@ -354,7 +354,7 @@ impl<'a> Session<'a> {
         note_unwritten(&mut summary, written);
         self.log.emit(
             None,
-            Happening::Finished {
+            EventData::Finished {
                 trustworthy: summary.verdict.trustworthy,
                 failed: summary.software.failed,
             },
@@ -459,8 +459,8 @@ fn fidelity(stats: &PlaneStats, outcome: &Outcome, log: &EventLog, steal_ns: u64
             ..stats.stalls.into()
         },
         frames_early: stats.early,
-        unintended_drops: stats
-            .unintended
+        emulator_drops: stats
+            .emulator_drops
             .iter()
             .map(|(cause, count)| ((*cause).to_owned(), *count))
             .collect(),

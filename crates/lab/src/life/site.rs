@@ -15,7 +15,7 @@ use constel_host::claim::{Claim, LabName, RuntimeDir};
 use constel_host::enclosure::Enclosure;
 use constel_host::globals::{Globals, Owner};
 use constel_host::rcu::Expedited;
-use constel_plan::{Blueprint, Management, Ours};
+use constel_plan::{Blueprint, LocalNodes, Management};
 
 use crate::error::EngineError;
 use crate::life::attached::Attached;
@@ -66,7 +66,7 @@ pub(crate) trait Site {
     fn images(
         &self,
         blueprint: &Blueprint,
-        ours: &Ours,
+        ours: &LocalNodes,
         progress: &dyn Progress,
     ) -> Result<Arc<Images>, EngineError>;
 
@@ -93,7 +93,7 @@ pub(crate) trait Site {
     fn runtime(
         &self,
         blueprint: &Arc<Blueprint>,
-        ours: &Ours,
+        ours: &LocalNodes,
         images: &Arc<Images>,
     ) -> Result<Box<dyn NodeRuntime>, EngineError>;
 
@@ -176,7 +176,7 @@ impl Site for KernelSite {
         // Descriptors: a namespace and a socket for each node; one for each daemon, to wait for it; two for each
         // flow, for its client and its server; one for each node that has a program; one for the socket of each
         // node with information; a shard namespace for every few hundred ports; and a reserve.
-        let daemons = Router::of(&lab.scenario).processes(lab, &Ours::all());
+        let daemons = Router::of(&lab.scenario).processes(lab, &LocalNodes::all());
         let processes = daemons + 2 * lab.scenario.traffic.len();
         let nodes = lab.stacks();
         let told = if lab.scenario.information.is_empty() {
@@ -222,7 +222,7 @@ impl Site for KernelSite {
     fn images(
         &self,
         blueprint: &Blueprint,
-        ours: &Ours,
+        ours: &LocalNodes,
         progress: &dyn Progress,
     ) -> Result<Arc<Images>, EngineError> {
         let lab = (&blueprint.lab, ours);
@@ -241,7 +241,7 @@ impl Site for KernelSite {
     fn runtime(
         &self,
         blueprint: &Arc<Blueprint>,
-        ours: &Ours,
+        ours: &LocalNodes,
         images: &Arc<Images>,
     ) -> Result<Box<dyn NodeRuntime>, EngineError> {
         let folders = self.folders.clone();

@@ -24,7 +24,7 @@ use crate::life::bring_up::Fabric;
 use crate::life::manifest::bounds;
 use crate::life::observed::Observed;
 use crate::life::options::Options;
-use crate::life::together::Between;
+use crate::life::together::MachineConnection;
 use crate::nodes::carrier;
 use crate::nodes::containers::Containers;
 use crate::nodes::own_stack::Spans;
@@ -179,7 +179,7 @@ impl Stages<'_> {
         // The other machines are waited for last, when everything here is ready.
         let zero_ns = self.wait_for_machines(&steps)?;
         self.running()?;
-        let crossed = self.fabric.between.as_ref().map(Between::counts);
+        let crossed = self.fabric.between.as_ref().map(MachineConnection::counts);
 
         // Convergence before lab time is reported separately.
         self.converged.count_from_now();

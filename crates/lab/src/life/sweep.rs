@@ -5,7 +5,7 @@ use std::time::Duration;
 use constel_host::cgroup::LabCgroup;
 use constel_host::claim::LabName;
 use constel_host::globals::Globals;
-use constel_host::process::{self, Whose};
+use constel_host::process::{self, ProcessSelection};
 
 use crate::error::EngineError;
 
@@ -23,7 +23,7 @@ pub(crate) fn end_processes(lab: &LabName) -> Result<(), EngineError> {
     for group in &groups {
         outcome = outcome.and(group.kill_all(KILLED_WITHIN).map(|_| ()));
     }
-    let killed = process::kill_marked(lab.as_str(), Whose::Mine, KILLED_WITHIN);
+    let killed = process::kill_marked(lab.as_str(), ProcessSelection::Mine, KILLED_WITHIN);
     Ok(outcome.and(killed.map(|_| ()))?)
 }
 

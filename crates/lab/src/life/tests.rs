@@ -7,14 +7,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use constel_api::Happening;
+use constel_api::EventData;
 use constel_containers::runtime::NodeRuntime;
 use constel_containers::runtime::memory::MemoryRuntime;
 use constel_drivers::memory::{Call, Memory};
 use constel_drivers::{Chosen, DriverKind, Plane, PlaneConfig};
 use constel_host::claim::{Claim, RuntimeDir};
 use constel_link::PortId;
-use constel_plan::{Blueprint, Ours};
+use constel_plan::{Blueprint, LocalNodes};
 use constel_topology::Port;
 
 use crate::clock::mono_ns;
@@ -22,7 +22,7 @@ use crate::error::EngineError;
 use crate::life::options::{Finished, Options};
 use crate::life::run::run_on;
 use crate::life::site::{Ground, Site};
-use crate::life::together::Together;
+use crate::life::together::ClusterPart;
 use crate::nodes::cgroups::Cgroups;
 use crate::nodes::images::Images;
 use crate::nodes::ports::{PortHand, PortMaker};
@@ -66,7 +66,7 @@ impl Site for Paper {
     fn images(
         &self,
         blueprint: &Blueprint,
-        ours: &Ours,
+        ours: &LocalNodes,
         progress: &dyn Progress,
     ) -> Result<Arc<Images>, EngineError> {
         Ok(Arc::new(Images::hold(
@@ -79,7 +79,7 @@ impl Site for Paper {
     fn runtime(
         &self,
         _: &Arc<Blueprint>,
-        _: &Ours,
+        _: &LocalNodes,
         _: &Arc<Images>,
     ) -> Result<Box<dyn NodeRuntime>, EngineError> {
         Ok(Box::new(self.runtime.clone()))
@@ -166,7 +166,7 @@ fn run_part(
     folder: &Path,
     stop: &Arc<AtomicBool>,
     progress: &dyn Progress,
-    together: Option<Together>,
+    together: Option<ClusterPart>,
 ) -> (Result<Finished, EngineError>, Arc<EventLog>) {
     let text = computed_iridium();
     let events = Arc::<EventLog>::default();
@@ -223,9 +223,9 @@ fn a_run_comes_up_steps_and_goes_down() {
     assert_eq!(plane.attached().len(), 344);
     assert_eq!(*paper.processes_ended.borrow(), 1);
     let happened = told(&mut events.follow());
-    let has = |wanted: fn(&Happening) -> bool| happened.iter().any(|event| wanted(&event.what));
-    assert!(has(|what| matches!(what, Happening::Running { .. })));
-    assert!(has(|what| matches!(what, Happening::Finished { .. })));
+    let has = |wanted: fn(&EventData) -> bool| happened.iter().any(|event| wanted(&event.what));
+    assert!(has(|what| matches!(what, EventData::Running { .. })));
+    assert!(has(|what| matches!(what, EventData::Finished { .. })));
 }
 
 #[test]

@@ -14,17 +14,17 @@ use constel_containers::image::Source;
 use constel_drivers::DriverKind;
 use constel_drivers::{Links, Plane};
 use constel_link::PortId;
-use constel_plan::{Lab, Ours, Planner};
+use constel_plan::{Lab, LocalNodes, Planner};
 use constel_scenario::model::{Mode, OnMachineLoss, StatePlace};
 use constel_topology::{Failure, FailureTarget, FailureTime, NodeId};
 
-use crate::answers::by_hand::ByHand;
-use crate::answers::orders::SetTogether;
+use crate::answers::by_hand::ManualChange;
+use crate::answers::orders::ScheduledChange;
 use crate::error::EngineError;
 use crate::life::losses::{Change, Losses, Machines, News, loss_of};
 
 /// This machine's part of a lab on several machines.
-pub struct Together {
+pub struct ClusterPart {
     /// The lab's name, which all machines' nodes receive.
     pub lab: String,
     /// This machine's number.
@@ -53,7 +53,7 @@ pub struct Together {
 
 /// A part that is up, before its lab time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct PartReady {
     /// The number of nodes on this machine.
     pub nodes: usize,
     /// A fingerprint of the first step's plan, 16 hexadecimal digits, which must be equal on all machines.
@@ -69,7 +69,7 @@ pub trait Gate: Send + Sync {
     ///
     /// # Errors
     /// [`EngineError::Interrupted`] when `stop` is set; the reason why the lab will not start.
-    fn standing(&self, part: &Standing, stop: &AtomicBool) -> Result<u64, EngineError>;
+    fn standing(&self, part: &PartReady, stop: &AtomicBool) -> Result<u64, EngineError>;
 
     /// Hands over the crossing to the other machines, for example to set until when this machine may send.
     fn crossing(&self, crossing: &Arc<Crossing>);
@@ -82,16 +82,16 @@ pub trait Gate: Send + Sync {
 
     /// Orders a change on all machines, at a lab time before which all receive it. The number identifies the order
     /// of this machine.
-    fn order(&self, number: u64, what: &ByHand);
+    fn order(&self, number: u64, what: &ManualChange);
 
     /// Returns the next change that all machines make, after the first `known` ones. Waits at most `within` for it.
-    fn set_together(&self, known: usize, within: Duration) -> Option<SetTogether>;
+    fn set_together(&self, known: usize, within: Duration) -> Option<ScheduledChange>;
 
     /// Returns the events between the machines that make the run untrustworthy.
     fn doubts(&self) -> Vec<String>;
 }
 
-impl fmt::Debug for Together {
+impl fmt::Debug for ClusterPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Together")
             .field("here", &self.here)
@@ -100,11 +100,11 @@ impl fmt::Debug for Together {
     }
 }
 
-impl Together {
+impl ClusterPart {
     /// Returns the nodes of this machine.
-    pub(crate) fn ours(&self) -> Ours {
+    pub(crate) fn ours(&self) -> LocalNodes {
         let has = self.machine_of.iter();
-        Ours::these(has.map(|machine| *machine == self.here).collect())
+        LocalNodes::these(has.map(|machine| *machine == self.here).collect())
     }
 
     /// Returns the name of the machine that has this node.
@@ -187,13 +187,13 @@ impl Together {
         &self,
         crossing: Arc<Crossing>,
         links: Arc<dyn Links>,
-    ) -> Result<Between, EngineError> {
+    ) -> Result<MachineConnection, EngineError> {
         let listening = crossing.listen(links).map_err(|source| EngineError::Io {
             what: "listen for the other machines".to_owned(),
             source,
         })?;
         let names = self.machines.iter().map(|machine| machine.name.clone());
-        Ok(Between {
+        Ok(MachineConnection {
             listening,
             crossing,
             gate: Arc::clone(&self.gate),
@@ -207,14 +207,14 @@ impl Together {
 }
 
 /// The connection between the machines, as long as the lab exists.
-pub(crate) struct Between {
+pub(crate) struct MachineConnection {
     listening: Listening,
     crossing: Arc<Crossing>,
     gate: Arc<dyn Gate>,
     machines: Machines,
 }
 
-impl Between {
+impl MachineConnection {
     /// Applies new changes of the machines to the planner, before the step that begins at `next_ns` is planned:
     /// nodes of lost machines fail, and nodes that were created again return. Returns the consequences of the new
     /// changes.

@@ -16,12 +16,12 @@ use constel_drivers::{DriverKind, Plane};
 use constel_host::netlink::Batch;
 use constel_host::threads::{result_of, results_of};
 use constel_link::PortId;
-use constel_plan::{Blueprint, Ours};
+use constel_plan::{Blueprint, LocalNodes};
 use constel_scenario::model::{Isl, Scenario};
 use constel_topology::{Attachment, NodeId};
 
 use crate::error::EngineError;
-use crate::life::together::Together;
+use crate::life::together::ClusterPart;
 use crate::nodes::elsewhere::Elsewhere;
 use crate::nodes::kernels::set_up;
 use crate::nodes::management::ManagementNet;
@@ -44,7 +44,7 @@ pub(crate) struct Builder<'a> {
     /// The nodes without a stack, if there are any: nothing is created for them.
     pub(crate) stackless: Option<&'a Arc<Stackless>>,
     /// This machine's part of a lab on several machines.
-    pub(crate) together: Option<&'a Together>,
+    pub(crate) together: Option<&'a ClusterPart>,
 }
 
 /// The rate below which the relay would divide full super-frames again.
@@ -104,7 +104,9 @@ impl Builder<'_> {
     pub(crate) fn build(&self, stage: &Stage<'_>) -> Result<Built, EngineError> {
         let lab = &self.blueprint.lab;
         let all = lab.layout.nodes();
-        let ours = self.together.map_or_else(Ours::all, Together::ours);
+        let ours = self
+            .together
+            .map_or_else(LocalNodes::all, ClusterPart::ours);
         let (here, elsewhere): (Vec<usize>, Vec<usize>) = (0..all.len())
             .filter(|number| !lab.forwards(all[*number].id))
             .partition(|number| ours.has(all[*number].id));

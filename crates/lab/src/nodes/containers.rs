@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use constel_host::node_file::{self, How};
+use constel_host::node_file::{self, OpenMode};
 use constel_host::process::{Child, Exit, Supervisor};
 use constel_host::threads::results_of;
 use constel_measure::verdict::SoftwareFailure;
@@ -70,11 +70,11 @@ pub(crate) struct Containers {
 /// An incident of a container.
 pub(crate) struct Incident {
     pub(crate) node: NodeId,
-    pub(crate) what: What,
+    pub(crate) what: ContainerIncident,
 }
 
 /// The kind of incident.
-pub(crate) enum What {
+pub(crate) enum ContainerIncident {
     Ended {
         how: String,
         /// The delay until the restart; `None` without one.
@@ -193,7 +193,7 @@ impl Containers {
                         .for_each(|child| drop(self.running.add(node, child)));
                     self.health
                         .begin(node, container(&launcher, node), Instant::now());
-                    let what = What::Restarted;
+                    let what = ContainerIncident::Restarted;
                     incidents.push(Incident { node, what });
                 }
                 // The lab continues without it, and tries again later.
@@ -274,7 +274,7 @@ impl Containers {
             how.push_str(", since ");
             how.push_str(why);
             let (again_in, failed) = (None, true);
-            let what = What::Ended {
+            let what = ContainerIncident::Ended {
                 how,
                 again_in,
                 failed,
@@ -285,7 +285,7 @@ impl Containers {
         if policy != RestartPolicy::Never && !launcher.kernels.node(node).may_boot() {
             how.push_str("; its container is gone, so that it cannot be started again");
             let (again_in, failed) = (None, true);
-            let what = What::Ended {
+            let what = ContainerIncident::Ended {
                 how,
                 again_in,
                 failed,
@@ -296,7 +296,7 @@ impl Containers {
             RestartPolicy::Always => self.again(node, how, false),
             RestartPolicy::OnFailure if !exit.is_success() => self.again(node, how, false),
             RestartPolicy::OnFailure | RestartPolicy::Never => {
-                let what = What::Ended {
+                let what = ContainerIncident::Ended {
                     how,
                     again_in: None,
                     failed: !exit.is_success(),
@@ -315,7 +315,7 @@ impl Containers {
         let backoff = self.backoffs.entry(node).or_insert(Backoff::new(RESTART));
         let wait = backoff.ended(RESTART, ran);
         self.due.insert(node, Instant::now() + wait);
-        let what = What::Ended {
+        let what = ContainerIncident::Ended {
             how,
             again_in: Some(wait),
             failed,
@@ -487,7 +487,7 @@ fn start(launcher: &Launcher, results: &Path, node: NodeId) -> Result<Option<Chi
     if let Some(folder) = log.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }
-    let file = node_file::open(&log, How::Append)?;
+    let file = node_file::open(&log, OpenMode::Append)?;
     // Programs of other users may open their output again as `/dev/stdout`, so that the user must own it.
     let user = launcher.images.user(container(launcher, node))?;
     fchown(&file, Some(user.uid), Some(user.gid)).map_err(failed)?;

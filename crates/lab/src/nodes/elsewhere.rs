@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use constel_containers::runtime::memory::MemoryRuntime;
-use constel_containers::runtime::{Door, Node, NodeRuntime, Program};
+use constel_containers::runtime::{Node, NodeEntry, NodeRuntime, Program};
 use constel_host::netlink::{Batch, InstalledRoute, Stack, StackWatch};
 use constel_host::process::Child;
 use constel_host::{Error, Result};
@@ -102,7 +102,7 @@ impl Node for Elsewhere {
         here.map_or(Ok(()), |node| node.watch(watch, number))
     }
 
-    fn door(&self, name: &str) -> Result<Door> {
+    fn door(&self, name: &str) -> Result<NodeEntry> {
         self.there()?.door(name)
     }
 

@@ -7,15 +7,17 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use constel_containers::engine::{Address, Bind, Engine, Kind, NODE_LABEL, Network, Order, Ulimit};
+use constel_containers::engine::{
+    Address, Bind, ContainerOptions, Engine, Kind, NODE_LABEL, Network, Ulimit,
+};
 use constel_containers::runtime::container::ContainerSpec;
-use constel_containers::runtime::docker::{Crew, FIRST_PROCESS, FIRST_PROCESS_AT, Ordered};
-use constel_containers::runtime::netns::Quarters;
+use constel_containers::runtime::docker::{Crew, FIRST_PROCESS, FIRST_PROCESS_AT, NodeContainer};
+use constel_containers::runtime::netns::NodeEnvironment;
 use constel_host::Error;
 use constel_host::globals::Owner;
 use constel_host::process::{LAB_VARIABLE, NODE_VARIABLE, OWNER_VARIABLE};
 use constel_host::sysctl;
-use constel_plan::{Blueprint, Lab, Ours};
+use constel_plan::{Blueprint, Lab, LocalNodes};
 use constel_scenario::model::{Capability, Container, Limit, RestartPolicy};
 use rustix::process::{Resource, getrlimit};
 
@@ -59,7 +61,7 @@ pub(crate) fn doors_folder(lab_dir: &Path) -> PathBuf {
     lab_dir.join("e")
 }
 
-fn of_engine<'a>(lab: &'a Lab, ours: &'a Ours) -> impl Iterator<Item = &'a Container> {
+fn of_engine<'a>(lab: &'a Lab, ours: &'a LocalNodes) -> impl Iterator<Item = &'a Container> {
     let containers = ours.containers(lab).map(|(_, container)| container);
     containers.filter(|container| container.by_engine)
 }
@@ -70,7 +72,7 @@ impl EngineNodes {
     /// # Errors
     /// [`EngineError::Unable`] when no engine answers, or it does not accept an image.
     pub(crate) fn open(
-        (lab, ours): (&Lab, &Ours),
+        (lab, ours): (&Lab, &LocalNodes),
         images: &Images,
         owner: &Owner,
         lab_dir: &Path,
@@ -121,9 +123,9 @@ impl EngineNodes {
     pub(crate) fn orders(
         &self,
         blueprint: &Arc<Blueprint>,
-        quarters: &Arc<Quarters>,
+        quarters: &Arc<NodeEnvironment>,
         owner: &Owner,
-    ) -> impl Fn(&str) -> constel_host::Result<Ordered> + Send + Sync + use<> {
+    ) -> impl Fn(&str) -> constel_host::Result<NodeContainer> + Send + Sync + use<> {
         let (blueprint, quarters) = (Arc::clone(blueprint), Arc::clone(quarters));
         let (names, owner, kind) = (self.names.clone(), owner.clone(), self.kind);
         move |node| {
@@ -142,7 +144,7 @@ impl EngineNodes {
                 )));
             }
             let order = order((node, image), &spec, container, limits, (&owner, kind));
-            Ok(Ordered {
+            Ok(NodeContainer {
                 order,
                 spec,
                 stays: container.restart != RestartPolicy::Never,
@@ -201,7 +203,7 @@ fn order(
     container: &Container,
     limits: Limit,
     (owner, kind): (&Owner, Kind),
-) -> Order {
+) -> ContainerOptions {
     let text = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
     let mut env: Vec<(String, String)> = spec
         .env
@@ -230,7 +232,7 @@ fn order(
     let own = &spec.confinement;
     let mut labels = Crew::labels(owner).to_vec();
     labels.push((NODE_LABEL.to_owned(), node.to_owned()));
-    Order {
+    ContainerOptions {
         name: format!("constel-{}-{node}", owner.name),
         image: image.to_owned(),
         argv: spec.argv.clone(),

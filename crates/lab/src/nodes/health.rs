@@ -10,7 +10,7 @@ use constel_topology::NodeId;
 use rustix::process::Signal;
 
 use crate::error::EngineError;
-use crate::nodes::containers::{HEALTH_LOG, Incident, What, container, log_of};
+use crate::nodes::containers::{ContainerIncident, HEALTH_LOG, Incident, container, log_of};
 use crate::nodes::launcher::Launcher;
 use crate::traffic::exit_words;
 
@@ -103,8 +103,8 @@ impl Checks {
         // Only changes of the health are reported, not every check.
         let changed = check.done(outcome.is_ok(), now);
         let what = match (changed, outcome) {
-            (true, Ok(())) => What::Healthy,
-            (true, Err(how)) => What::Unhealthy { how },
+            (true, Ok(())) => ContainerIncident::Healthy,
+            (true, Err(how)) => ContainerIncident::Unhealthy { how },
             (false, _) => return,
         };
         incidents.push(Incident { node, what });

@@ -10,7 +10,7 @@ use constel_containers::image::{Added, Digest, Held, ImportOptions, Source, Stor
 use constel_containers::runtime::container::ContainerSpec;
 use constel_host::enclosure::Shown;
 use constel_host::process::{CapabilitySet, Confinement};
-use constel_plan::{Lab, Ours};
+use constel_plan::{Lab, LocalNodes};
 use constel_scenario::model::{Container, Health, NamedImage, Seccomp};
 
 use crate::error::EngineError;
@@ -41,7 +41,7 @@ impl Images {
     /// [`EngineError::Unable`] with everything that is missing: images, programs, users, mounted folders. `folder`
     /// is the folder of the scenario.
     pub(crate) fn hold(
-        (lab, ours): (&Lab, &Ours),
+        (lab, ours): (&Lab, &LocalNodes),
         folder: &Path,
         progress: &dyn Progress,
     ) -> Result<Self, EngineError> {
@@ -211,7 +211,7 @@ impl Images {
     }
 
     /// Returns the images of this machine's nodes, by the scenario's names for them.
-    pub(crate) fn used(&self, lab: &Lab, ours: &Ours) -> Vec<UsedImage> {
+    pub(crate) fn used(&self, lab: &Lab, ours: &LocalNodes) -> Vec<UsedImage> {
         let used = self.held.iter().map(|(name, held)| {
             let image = held.image();
             let of = ours.containers(lab).filter(|(_, c)| c.image == *name);

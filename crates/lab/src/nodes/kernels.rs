@@ -10,8 +10,8 @@ use constel_host::netlink::{
     Route as KernelRoute, RouteTarget,
 };
 use constel_plan::{
-    Adjacency, Blueprint, Goal, LOOPBACK_IFINDEX, Neighbour, NodeSetup, Ours, RouteRow,
-    node_ifindex,
+    Adjacency, Blueprint, LOOPBACK_IFINDEX, LocalNodes, Neighbour, NodeSetup, RouteDestination,
+    RouteRow, node_ifindex,
 };
 use constel_routing::walk::Route;
 use constel_scenario::model::Mode;
@@ -44,17 +44,17 @@ pub(crate) struct Kernels {
 }
 
 /// The nodes of this machine, to which nodes of lost machines may be added.
-pub(crate) struct Here(RwLock<Arc<Ours>>);
+pub(crate) struct Here(RwLock<Arc<LocalNodes>>);
 
 impl Here {
-    pub(crate) fn new(ours: Ours) -> Self {
+    pub(crate) fn new(ours: LocalNodes) -> Self {
         Self(RwLock::new(Arc::new(ours)))
     }
 }
 
 impl Kernels {
     /// Returns the nodes of this machine now.
-    pub(crate) fn ours(&self) -> Arc<Ours> {
+    pub(crate) fn ours(&self) -> Arc<LocalNodes> {
         let ours = self.here.0.read();
         Arc::clone(&ours.unwrap_or_else(PoisonError::into_inner))
     }
@@ -216,8 +216,8 @@ impl Kernels {
         let addresses = &self.blueprint.addresses;
         let own = addresses.loopback(row.node);
         let (goal, source) = match row.goal {
-            Goal::Node(destination) => (addresses.loopback(destination), own),
-            Goal::Port(port) => {
+            RouteDestination::Node(destination) => (addresses.loopback(destination), own),
+            RouteDestination::Port(port) => {
                 let v4 = addresses.port(port).v4.map(|(v4, _)| v4);
                 let source = addresses.beside(&self.blueprint.lab.layout, row.node, port);
                 let source = source.unwrap_or(own.v4);
@@ -226,7 +226,7 @@ impl Kernels {
                     .into_iter()
                     .collect();
             }
-            Goal::Path(end) => {
+            RouteDestination::Path(end) => {
                 let paths = addresses.paths();
                 // A pair's node sends to the other end of a path from its own end of it, so that answers take the
                 // same path.

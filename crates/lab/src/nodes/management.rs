@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use constel_host::NetNs;
-use constel_host::claim::{LINK_GROUP, LabName, Thing, link_alias};
+use constel_host::claim::{HostObject, LINK_GROUP, LabName, link_alias};
 use constel_host::netlink::{
     AddressSpec, Batch, IpPrefix, LinkChange, Mac, NeighbourSpec, NextHop, Route, RouteTarget,
     Rule, Socket, VethEnd,
@@ -59,8 +59,8 @@ const TABLE: u32 = 7_000;
 const PRIORITY: u32 = 100;
 
 /// Returns the record of the machine's end of the link, to be written before it is created.
-pub(crate) fn thing(own: &Management) -> Thing {
-    Thing::HostLink {
+pub(crate) fn thing(own: &Management) -> HostObject {
+    HostObject::HostLink {
         name: own.interface.clone(),
     }
 }

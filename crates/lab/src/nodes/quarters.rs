@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use constel_containers::runtime::container::ContainerSpec;
-use constel_containers::runtime::netns::Quarters;
+use constel_containers::runtime::netns::NodeEnvironment;
 use constel_host::enclosure::{Enclosure, NODE_FOLDER, Shown};
-use constel_plan::information::{FOLDER, OPENSN, OPENSN_FOLDER, Telling};
-use constel_plan::{Blueprint, Ours};
+use constel_plan::information::{FOLDER, NodeInformation, OPENSN, OPENSN_FOLDER};
+use constel_plan::{Blueprint, LocalNodes};
 use constel_scenario::model::{Mount, Software, StatePlace};
 
 use crate::error::EngineError;
@@ -53,17 +53,17 @@ impl Folders {
 /// the scenario mounts does not exist.
 pub(crate) fn make(
     lab: &str,
-    (blueprint, ours): (&Arc<Blueprint>, &Ours),
+    (blueprint, ours): (&Arc<Blueprint>, &LocalNodes),
     folders: Folders,
     images: &Arc<Images>,
-) -> Result<(Arc<Quarters>, Arc<Enclosure>), EngineError> {
+) -> Result<(Arc<NodeEnvironment>, Arc<Enclosure>), EngineError> {
     for folder in [daemons_folder(&folders.lab), servers_folder(&folders.lab)] {
         fs::create_dir_all(&folder).map_err(|source| EngineError::Io {
             what: format!("make {}", folder.display()),
             source,
         })?;
     }
-    let telling = Telling::new(blueprint, ours);
+    let telling = NodeInformation::new(blueprint, ours);
     let info = telling.as_ref().map(|telling| {
         // The nodes' folders need mount points for these two, which are below the path of the information folder.
         let seen = [daemons_folder(&folders.lab), servers_folder(&folders.lab)];
@@ -106,7 +106,7 @@ pub(crate) fn make(
         let told = told(node).map(|told| told.folder);
         Ok(writable.chain(told).chain(mounted).collect())
     };
-    let quarters = Quarters {
+    let quarters = NodeEnvironment {
         enclosure: Arc::clone(&enclosure),
         shown_to: Box::new(shown_to),
         container_of: Box::new(container_of),
@@ -142,7 +142,7 @@ struct InformationFiles {
 /// Returns a function from node names to the information files that each sees.
 fn told_to(
     blueprint: &Arc<Blueprint>,
-    telling: Option<Telling>,
+    telling: Option<NodeInformation>,
     info: Option<PathBuf>,
 ) -> impl Fn(&str) -> Option<InformationFiles> + Send + Sync + use<> {
     let blueprint = Arc::clone(blueprint);

@@ -4,14 +4,14 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use constel_containers::runtime::{Door, Node, Program};
+use constel_containers::runtime::{Node, NodeEntry, Program};
 use constel_host::netlink::{
     Batch, InstalledRoute, IpPrefix, NextHop, ROUTE_PROTOCOL, RouteTarget,
 };
 use constel_host::process::Child;
 use constel_host::{Error, Result};
-use constel_link::transit::{Table, Way};
-use constel_plan::{Blueprint, Forwarders, Goal, RoutesPlan, node_ifindex};
+use constel_link::transit::{NeighbourRoute, Table};
+use constel_plan::{Blueprint, Forwarders, RouteDestination, RoutesPlan, node_ifindex};
 use constel_routing::walk::Route;
 use constel_topology::NodeId;
 
@@ -57,15 +57,19 @@ impl Stackless {
         // A row without a next hop clears the entry.
         for row in &routes.ways {
             let way = row.hop.map(way_of);
-            self.set(row.node, Goal::Node(row.destination), way.as_slice());
+            self.set(
+                row.node,
+                RouteDestination::Node(row.destination),
+                way.as_slice(),
+            );
         }
         for row in &routes.shared_ways {
-            let ways: Vec<Way> = row.hops.iter().copied().map(way_of).collect();
+            let ways: Vec<NeighbourRoute> = row.hops.iter().copied().map(way_of).collect();
             self.set(row.node, row.goal, &ways);
         }
     }
 
-    fn set(&self, node: NodeId, goal: Goal, ways: &[Way]) {
+    fn set(&self, node: NodeId, goal: RouteDestination, ways: &[NeighbourRoute]) {
         // Rows of nodes with a stack, and of destinations that the table lacks, are ignored.
         if let Some((member, goal)) = self.member(node).zip(self.numbers.goal(goal)) {
             self.table.set(member, goal, ways);
@@ -93,14 +97,14 @@ impl Stackless {
     }
 }
 
-fn way_of(hop: constel_routing::graph::NextHop) -> Way {
-    Way {
+fn way_of(hop: constel_routing::graph::NextHop) -> NeighbourRoute {
+    NeighbourRoute {
         port: hop.port,
         far_port: hop.far_port,
     }
 }
 
-fn gateway(blueprint: &Blueprint, way: Way, to: IpAddr) -> Option<IpAddr> {
+fn gateway(blueprint: &Blueprint, way: NeighbourRoute, to: IpAddr) -> Option<IpAddr> {
     let far = blueprint.addresses.port(way.far_port);
     match to {
         IpAddr::V4(_) => far.v4.map(|(address, _)| address.into()),
@@ -119,7 +123,7 @@ impl StacklessNode {
         let Blueprint { lab, addresses, .. } = self.all.blueprint.as_ref();
         let ways = self.all.table.ways_to(self.all.member(self.node)?, to);
         // The result has the form of a kernel's route, so that callers need not distinguish these nodes.
-        let hop = |way: &Way| NextHop {
+        let hop = |way: &NeighbourRoute| NextHop {
             ifindex: Some(node_ifindex(lab.layout.port(way.port))),
             via: gateway(&self.all.blueprint, *way, to),
             weight: 1,
@@ -178,7 +182,7 @@ impl Node for StacklessNode {
         Ok(addresses.iter().map(|to| self.installed(*to)).collect())
     }
 
-    fn door(&self, _: &str) -> Result<Door> {
+    fn door(&self, _: &str) -> Result<NodeEntry> {
         self.refused("no program runs in it")
     }
 

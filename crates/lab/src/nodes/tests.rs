@@ -10,11 +10,11 @@ use std::thread::{self, ThreadId};
 use constel_containers::runtime::memory::MemoryRuntime;
 use constel_host::netlink::Batch;
 use constel_link::PortId;
-use constel_plan::{Blueprint, Ours};
+use constel_plan::{Blueprint, LocalNodes};
 use constel_topology::{NodeId, Port};
 
 use crate::error::EngineError;
-use crate::life::together::Together;
+use crate::life::together::ClusterPart;
 use crate::nodes::builder::{Builder, workers_here};
 use crate::nodes::kernels::{Here, Kernels};
 use crate::nodes::ports::{PortHand, PortMaker};
@@ -102,7 +102,7 @@ fn build(runtime: &MemoryRuntime, ports: &PaperPorts) -> Result<Kernels, EngineE
 fn build_part(
     runtime: &MemoryRuntime,
     ports: &PaperPorts,
-    together: Option<&Together>,
+    together: Option<&ClusterPart>,
 ) -> Result<Kernels, EngineError> {
     build_all_of(iridium(), runtime, ports, together)
 }
@@ -111,7 +111,7 @@ fn build_all_of(
     blueprint: Blueprint,
     runtime: &MemoryRuntime,
     ports: &PaperPorts,
-    together: Option<&Together>,
+    together: Option<&ClusterPart>,
 ) -> Result<Kernels, EngineError> {
     let builder = Builder {
         blueprint: &blueprint,
@@ -129,7 +129,7 @@ fn build_all_of(
         forwarding: None,
         stackless: None,
         own_stacks: Default::default(),
-        here: Here::new(together.map_or_else(Ours::all, Together::ours)),
+        here: Here::new(together.map_or_else(LocalNodes::all, ClusterPart::ours)),
     })
 }
 
@@ -141,7 +141,7 @@ fn a_part_is_made_by_as_many_threads_as_the_machine_is_to_use() {
         .replace("planes: 6", "planes: 60");
     for workers in [1, 3] {
         let blueprint = blueprint(sky.split("traffic:").next().unwrap());
-        let together = Together {
+        let together = ClusterPart {
             workers: NonZeroU32::new(workers).unwrap(),
             ..on_two_machines(&blueprint)
         };

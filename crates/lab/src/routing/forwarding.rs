@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use constel_drivers::bpf::BpfError;
-use constel_drivers::forward::{Forwarder, Way};
+use constel_drivers::forward::{Forwarder, NodeRoute};
 use constel_routing::AddressPlan;
 use constel_routing::walk::Route;
 use constel_scenario::model::{Forwarding as Asked, Mode};
 use constel_topology::{Layout, NodeId, Port};
 
 use crate::error::EngineError;
-use constel_plan::{Blueprint, Goal, RouteRow, destinations, node_ifindex};
+use constel_plan::{Blueprint, RouteDestination, RouteRow, destinations, node_ifindex};
 
 /// The map, and the numbers of the destinations in it.
 #[derive(Debug)]
@@ -68,13 +68,13 @@ impl Forwarding {
     /// Applies a change; packets follow it from now on.
     pub(crate) fn put(&self, layout: &Layout, row: &RouteRow) {
         // Ends of disjoint paths and ports are not in the map.
-        let Goal::Node(destination) = row.goal else {
+        let RouteDestination::Node(destination) = row.goal else {
             return;
         };
         let Some(goal) = self.goals.get(&destination) else {
             return;
         };
-        let way = row.set.then(|| Way {
+        let way = row.set.then(|| NodeRoute {
             ifindex: node_ifindex(layout.port(row.hop.port)),
             port: row.hop.port,
             far_port: row.hop.far_port,

@@ -6,7 +6,8 @@ use std::time::Duration;
 use constel_drivers::{Links, PendingUpdate};
 use constel_link::{EdgeChange, EdgeUpdate};
 use constel_plan::{
-    Adjacency, Applier, EdgesApplied, Goal, Planner, RouteRow, RoutesApplied, RoutesPlan, at_clock,
+    Adjacency, Applier, EdgesApplied, Planner, RouteDestination, RouteRow, RoutesApplied,
+    RoutesPlan, at_clock,
 };
 use constel_topology::Snapshot;
 
@@ -49,7 +50,7 @@ impl Machine {
         let here = self.kernels.ours();
         let is_followed = |row: &&RouteRow| {
             let leads_to_an_end =
-                matches!(row.goal, Goal::Node(to) if layout.node(to).class.endpoint);
+                matches!(row.goal, RouteDestination::Node(to) if layout.node(to).class.endpoint);
             leads_to_an_end && !here.has(row.node)
         };
         routes.rows.iter().filter(is_followed).cloned().collect()

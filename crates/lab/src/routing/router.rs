@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use constel_host::template::{BY_FLOW, Setting};
-use constel_plan::{Lab, Ours, daemon_spec};
+use constel_plan::{Lab, LocalNodes, daemon_spec};
 use constel_routing::daemons::Program;
 use constel_scenario::model::{
     AreaSize, ComputedRouting, DaemonRouting, Igp, Mode, Scenario, Software,
@@ -54,7 +54,7 @@ impl<'a> Router<'a> {
     }
 
     /// Returns the number of processes in nodes of this machine.
-    pub(crate) fn processes(self, lab: &Lab, ours: &Ours) -> usize {
+    pub(crate) fn processes(self, lab: &Lab, ours: &LocalNodes) -> usize {
         let Some(routing) = self.daemons() else {
             return 0;
         };
@@ -158,10 +158,10 @@ mod tests {
         let router = Router::of(&bird.scenario);
         assert_eq!(router.programs(&bird), [("bird", "bird2")]);
         assert_eq!(
-            router.processes(&bird, &Ours::all()),
+            router.processes(&bird, &LocalNodes::all()),
             bird.layout.nodes().len()
         );
-        let one = Ours::these(vec![false, true, false]);
+        let one = LocalNodes::these(vec![false, true, false]);
         assert_eq!(router.processes(&bird, &one), 1);
         // The dead time of 4 s, and the margin.
         assert_eq!(router.steady_ns(), 9_000_000_000);
@@ -169,7 +169,7 @@ mod tests {
         let computed = with(&computed_iridium());
         let router = Router::of(&computed.scenario);
         assert!(router.programs(&computed).is_empty());
-        assert_eq!(router.processes(&computed, &Ours::all()), 0);
+        assert_eq!(router.processes(&computed, &LocalNodes::all()), 0);
         assert_eq!(router.routes_within(), Some(COMPUTED_WITHIN));
         assert_eq!(router.words(), None);
         let nobody = with(&computed_iridium().replace("mode: computed", "mode: none"));

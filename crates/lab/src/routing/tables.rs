@@ -12,7 +12,7 @@ use constel_topology::{NodeId, Snapshot};
 
 use crate::error::EngineError;
 use crate::nodes::kernels::Kernels;
-use constel_plan::{Blueprint, Ours, Reach};
+use constel_plan::{Blueprint, LocalNodes, Reachability};
 
 /// `RTN_UNICAST`, the only kind of route that forwards.
 pub(crate) const UNICAST: u8 = 1;
@@ -103,7 +103,7 @@ fn in_transit(kernels: &Kernels, from: NodeId, node: NodeId, goal: IpAddr) -> Op
 pub(crate) struct Tables<'a> {
     kernels: &'a Kernels,
     /// The nodes of this machine.
-    ours: Arc<Ours>,
+    ours: Arc<LocalNodes>,
     known: Vec<Option<Table>>,
 }
 
@@ -230,7 +230,7 @@ impl<'a> Hops<'a> {
 
 /// The state of convergence: whether every station reaches every other that the topology lets it reach.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Standing {
+pub(crate) struct ConvergenceState {
     /// The number of pairs that arrive.
     pub(crate) good: usize,
     /// The number of ordered pairs that were followed, each family counted.
@@ -239,7 +239,7 @@ pub(crate) struct Standing {
     pub(crate) example: Option<String>,
 }
 
-impl Standing {
+impl ConvergenceState {
     pub(crate) fn complete(&self) -> bool {
         self.example.is_none()
     }
@@ -250,14 +250,17 @@ impl Standing {
 ///
 /// # Errors
 /// When a kernel does not answer.
-pub(crate) fn standing(kernels: &Kernels, snapshot: &Snapshot) -> Result<Standing, EngineError> {
+pub(crate) fn standing(
+    kernels: &Kernels,
+    snapshot: &Snapshot,
+) -> Result<ConvergenceState, EngineError> {
     let blueprint = kernels.blueprint.as_ref();
     let layout = &blueprint.lab.layout;
-    let mut reach = Reach::new(&blueprint.lab, snapshot);
+    let mut reach = Reachability::new(&blueprint.lab, snapshot);
     let stations: Vec<NodeId> = layout.endpoints().map(|node| node.id).collect();
     let goals = stations.iter().flat_map(|id| blueprint.loopbacks(*id));
     let mut hops = Hops::new(kernels, goals.collect());
-    let mut standing = Standing::default();
+    let mut standing = ConvergenceState::default();
     // The nodes from which packets of others arrive: paths merge, so that each of thousands of hops is followed
     // once.
     let mut arrives = vec![false; kernels.nodes.len()];

@@ -7,14 +7,14 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use constel_plan::Reach;
+use constel_plan::Reachability;
 use constel_routing::walk::walk_until;
 use constel_topology::{Edge, NodeId, Snapshot};
 
 use crate::error::EngineError;
 use crate::nodes::kernels::Kernels;
-use crate::routing::tables::{Hops, Standing, describe};
-use crate::watch::stood::{Fate, Ways};
+use crate::routing::tables::{ConvergenceState, Hops, describe};
+use crate::watch::stood::{OutcomeCounts, PacketOutcome};
 
 /// Follows packets to all stations that the topology lets them reach, from every station on this machine and from
 /// every node here to which another machine's node has a link.
@@ -26,7 +26,7 @@ use crate::watch::stood::{Fate, Ways};
 pub(crate) fn look(
     kernels: &Kernels,
     snapshot: &Snapshot,
-) -> Result<(Ways, Standing), EngineError> {
+) -> Result<(OutcomeCounts, ConvergenceState), EngineError> {
     let blueprint = kernels.blueprint.as_ref();
     let layout = &blueprint.lab.layout;
     let here = kernels.ours();
@@ -44,13 +44,13 @@ pub(crate) fn look(
     let mut starts: BTreeSet<NodeId> = snapshot.edges.iter().filter_map(entered).collect();
     starts.extend(stations.iter().filter(|id| ours(**id)));
 
-    let mut reach = Reach::new(&blueprint.lab, snapshot);
+    let mut reach = Reachability::new(&blueprint.lab, snapshot);
     let mut hops = Hops::new(kernels, goals.iter().map(|(_, goal)| *goal).collect());
-    let (mut ways, mut standing) = (Ways::new(), Standing::default());
+    let (mut ways, mut standing) = (OutcomeCounts::new(), ConvergenceState::default());
     for (number, &(to, goal)) in (0..).zip(&goals) {
         let reached = reach.towards(to);
         // Paths merge, so that each node is followed once per destination.
-        let mut fates: Vec<Option<Fate>> = vec![None; kernels.nodes.len()];
+        let mut fates: Vec<Option<PacketOutcome>> = vec![None; kernels.nodes.len()];
         for &from in starts.iter().filter(|&&from| from != to) {
             if !reached[from.index()] {
                 continue;
@@ -71,24 +71,24 @@ pub(crate) fn look(
                 )?;
                 let last = walked.hops.last().map_or(from, |hop| hop.to);
                 let fate = match walked.arrived() {
-                    true if last == to => Fate::Arrives,
-                    true if !ours(last) => Fate::Leaves(last),
-                    true => fates[last.index()].unwrap_or(Fate::Lost),
-                    false => Fate::Lost,
+                    true if last == to => PacketOutcome::Arrives,
+                    true if !ours(last) => PacketOutcome::Leaves(last),
+                    true => fates[last.index()].unwrap_or(PacketOutcome::Lost),
+                    false => PacketOutcome::Lost,
                 };
-                if fate == Fate::Lost && standing.example.is_none() {
+                if fate == PacketOutcome::Lost && standing.example.is_none() {
                     standing.example = Some(describe(blueprint, from, goal, &walked));
                 }
                 fates[from.index()] = Some(fate);
                 let on_the_way = walked.hops.iter().map(|hop| hop.from.index());
                 on_the_way.for_each(|node| fates[node] = Some(fate));
             }
-            let fate = fates[from.index()].unwrap_or(Fate::Lost);
+            let fate = fates[from.index()].unwrap_or(PacketOutcome::Lost);
             ways.insert((from, number), fate);
             // Only stations count as pairs; the other starting points belong to pairs of other machines.
             if layout.node(from).class.endpoint {
                 standing.pairs += 1;
-                standing.good += usize::from(fate != Fate::Lost);
+                standing.good += usize::from(fate != PacketOutcome::Lost);
             }
         }
     }
@@ -104,7 +104,7 @@ mod tests {
     use constel_containers::runtime::NodeRuntime;
     use constel_containers::runtime::memory::MemoryRuntime;
     use constel_host::netlink::Batch;
-    use constel_plan::{FailedEdges, Goal, Planner, RouteRow};
+    use constel_plan::{FailedEdges, Planner, RouteDestination, RouteRow};
     use std::sync::Arc;
 
     /// One of two machines, whose nodes have what was planned for lab time zero; the plan's rows and its links.
@@ -146,7 +146,9 @@ mod tests {
             let (kernels, _, snapshot) = machine(here);
             let (ways, standing) = look(&kernels, &snapshot).unwrap();
             assert!(standing.complete(), "{standing:?}");
-            let leave = ways.values().filter(|fate| matches!(fate, Fate::Leaves(_)));
+            let leave = ways
+                .values()
+                .filter(|fate| matches!(fate, PacketOutcome::Leaves(_)));
             assert!(leave.count() > 100);
             pairs += standing.pairs;
             seen.push(ways);
@@ -175,7 +177,7 @@ mod tests {
         let layout = &kernels.blueprint.lab.layout;
         let endpoint = |node: NodeId| layout.node(node).class.endpoint;
         let lost = |row: &&RouteRow| {
-            !endpoint(row.node) && matches!(row.goal, Goal::Node(to) if endpoint(to))
+            !endpoint(row.node) && matches!(row.goal, RouteDestination::Node(to) if endpoint(to))
         };
         let gone: Vec<RouteRow> = rows.iter().filter(lost).cloned().collect();
         let gone: Vec<RouteRow> = gone
@@ -190,6 +192,6 @@ mod tests {
         let satellites = ways.iter().filter(|((from, _), _)| !endpoint(*from));
         assert!(satellites.clone().count() > 0);
         let mut fates = satellites.map(|(_, fate)| *fate);
-        assert!(fates.all(|fate| fate == Fate::Lost));
+        assert!(fates.all(|fate| fate == PacketOutcome::Lost));
     }
 }

@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use constel_scenario::model::{
-    Action, Destination, Family, Flow, Http, Iperf3, Name, Over, Ping, PingTool, Transfer,
-    Transport,
+    Action, Destination, Family, Flow, Http, Iperf3, Name, Ping, PingTool, Transfer,
+    TransferProtocol, Transport,
 };
 use constel_topology::NodeId;
 use constel_units::TimeSpan;
@@ -361,9 +361,11 @@ fn plan_transfer(
     // The sender is the server, from which the receiver fetches.
     let goal = SocketAddr::new(ends.source(blueprint), transfer.port).to_string();
     let (transport, both, server_only) = match &transfer.over {
-        Over::Leotp(settings) => ("leotp", settings.arguments(), Vec::new()),
-        Over::Tcp { congestion } => ("tcp", Vec::new(), words(&["--congestion", congestion])),
-        Over::Vivace => {
+        TransferProtocol::Leotp(settings) => ("leotp", settings.arguments(), Vec::new()),
+        TransferProtocol::Tcp { congestion } => {
+            ("tcp", Vec::new(), words(&["--congestion", congestion]))
+        }
+        TransferProtocol::Vivace => {
             let seed = blueprint.lab.scenario.seed.to_string();
             ("vivace", Vec::new(), words(&["--seed", &seed]))
         }

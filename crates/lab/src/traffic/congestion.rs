@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use constel_drivers::congestion::{NAMES, Provided, kernel_has, provide};
-use constel_scenario::model::{Action, Flow, Over, Scenario, Transport};
+use constel_scenario::model::{Action, Flow, Scenario, TransferProtocol, Transport};
 
 use crate::error::EngineError;
 
@@ -38,8 +38,8 @@ fn of_flow(flow: &Flow) -> Option<&str> {
             Transport::Udp { .. } => None,
         },
         Action::Transfer(transfer) => match &transfer.over {
-            Over::Tcp { congestion } => Some(congestion),
-            Over::Leotp(_) | Over::Vivace => None,
+            TransferProtocol::Tcp { congestion } => Some(congestion),
+            TransferProtocol::Leotp(_) | TransferProtocol::Vivace => None,
         },
         Action::Ping(_) | Action::Http(_) | Action::Run(_) => None,
     }

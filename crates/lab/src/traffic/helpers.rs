@@ -9,7 +9,7 @@ use constel_api::summary::HelpersRow;
 use constel_host::process::Supervisor;
 use constel_measure::quantiles::Quantiles;
 use constel_measure::results::Results;
-use constel_scenario::model::{Action, Flow, Midnodes, OnTheWay, Over, SplitTcp};
+use constel_scenario::model::{Action, Flow, Midnodes, PathFunctions, SplitTcp, TransferProtocol};
 use constel_topology::NodeId;
 use leotp_core::wire::DEFAULT_PORT;
 
@@ -18,7 +18,7 @@ use crate::nodes::launcher::Launcher;
 use crate::progress::Stage;
 use crate::traffic::gateways::{self, key_file, make_key};
 use crate::traffic::{TRANSFER, exit_words, output, said};
-use constel_plan::{Blueprint, Ours};
+use constel_plan::{Blueprint, LocalNodes};
 
 /// The program of midnodes and gateways, which is installed with Constel.
 pub(crate) const LEOTP: &str = "leotp";
@@ -58,7 +58,7 @@ pub(crate) struct Death {
 }
 
 /// Returns Constel's own programs that the scenario's helpers need.
-pub(crate) fn programs(transport: &OnTheWay) -> &'static [&'static str] {
+pub(crate) fn programs(transport: &PathFunctions) -> &'static [&'static str] {
     match (&transport.leotp, &transport.split_tcp) {
         (Some(_), Some(_)) => &[LEOTP, TRANSFER],
         (Some(_), None) => &[LEOTP],
@@ -101,7 +101,7 @@ impl Helpers {
     }
 
     /// Returns the number of helpers on this machine.
-    pub(crate) fn planned(blueprint: &Blueprint, ours: &Ours) -> usize {
+    pub(crate) fn planned(blueprint: &Blueprint, ours: &LocalNodes) -> usize {
         plan(blueprint, ours, Path::new("")).len()
     }
 
@@ -236,7 +236,7 @@ fn last_object(log: &Path) -> Option<serde_json::Value> {
 
 /// Returns the scenario's helpers on this machine, in node order within each kind, gateways in the order of the
 /// file. `key` is the file of the gateways' key.
-fn plan(blueprint: &Blueprint, ours: &Ours, key: &Path) -> Vec<Helper> {
+fn plan(blueprint: &Blueprint, ours: &LocalNodes, key: &Path) -> Vec<Helper> {
     let transport = &blueprint.lab.scenario.transport;
     let mut all = Vec::new();
     if let Some(midnodes) = &transport.leotp {
@@ -261,7 +261,7 @@ fn plan_midnodes(blueprint: &Blueprint, midnodes: &Midnodes) -> Vec<Helper> {
     // Midnodes serve the ports of all LEOTP transfers.
     let flows = blueprint.lab.scenario.traffic.iter();
     let ports = flows.filter_map(|flow| match &flow.action {
-        Action::Transfer(own) if matches!(own.over, Over::Leotp(_)) => Some(own.port),
+        Action::Transfer(own) if matches!(own.over, TransferProtocol::Leotp(_)) => Some(own.port),
         _ => None,
     });
     let last = ports.fold(DEFAULT_PORT, u16::max);

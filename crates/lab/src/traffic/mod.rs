@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use constel_api::Happening;
+use constel_api::EventData;
 use constel_host::process::{Exit, Supervisor};
 use constel_measure::results::Results;
 use constel_scenario::model::{Action, Flow};
@@ -280,7 +280,7 @@ impl Traffic {
                 }
                 let flow = self.jobs[gone.key].flow.name.to_string();
                 let exit = gone.exit.shell_code();
-                log.emit(Some(now_ns as i64), Happening::FlowEnded { flow, exit });
+                log.emit(Some(now_ns as i64), EventData::FlowEnded { flow, exit });
                 let (exit, t_ns) = (gone.exit, now_ns);
                 let how = match clients.full.contains(&gone.key) {
                     true => Ended::Full { exit, t_ns },
@@ -327,14 +327,14 @@ impl Traffic {
         match started {
             Ok(child) => {
                 let flow = job.flow.name.to_string();
-                log.emit(Some(now_ns as i64), Happening::FlowStarted { flow });
+                log.emit(Some(now_ns as i64), EventData::FlowStarted { flow });
                 job.started_ns.get_or_insert(now_ns);
                 clients.running.add(index, child);
             }
             Err(error) => {
                 let flow = job.flow.name.to_string();
                 let exit = NOT_STARTED;
-                log.emit(Some(now_ns as i64), Happening::FlowEnded { flow, exit });
+                log.emit(Some(now_ns as i64), EventData::FlowEnded { flow, exit });
                 let error = Ended::NotStarted(error.to_string());
                 clients.ended.insert(index, error);
             }

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use constel_host::node_file::{self, How};
+use constel_host::node_file::{self, OpenMode};
 
 use crate::error::EngineError;
 
@@ -69,7 +69,7 @@ pub(crate) fn cut_to(path: &Path, most: u64) -> Result<(), EngineError> {
         file.set_len(length)?;
         file.write_all(mark(most).as_bytes())
     };
-    cut(node_file::open(path, How::Append)?).map_err(|source| EngineError::Io {
+    cut(node_file::open(path, OpenMode::Append)?).map_err(|source| EngineError::Io {
         what: format!("cut {}", path.display()),
         source,
     })
@@ -88,7 +88,7 @@ pub(crate) fn whole(path: &Path) -> Result<String, TooLong> {
 }
 
 fn whole_within(path: &Path, most: u64) -> Result<String, TooLong> {
-    let Ok(file) = node_file::open(path, How::Read) else {
+    let Ok(file) = node_file::open(path, OpenMode::Read) else {
         return Ok(String::new());
     };
     let bytes = file.metadata().map_or(0, |m| m.len());
@@ -100,7 +100,7 @@ fn whole_within(path: &Path, most: u64) -> Result<String, TooLong> {
 
 /// Returns the output for reading by lines. A missing file is empty.
 pub(crate) fn lines(path: &Path) -> Box<dyn BufRead> {
-    match node_file::open(path, How::Read) {
+    match node_file::open(path, OpenMode::Read) {
         Ok(file) => Box::new(BufReader::new(file)),
         Err(_) => Box::new(std::io::empty()),
     }
@@ -108,13 +108,13 @@ pub(crate) fn lines(path: &Path) -> Box<dyn BufRead> {
 
 /// Returns the beginning of the output.
 pub(crate) fn beginning(path: &Path) -> String {
-    let opened = node_file::open(path, How::Read);
+    let opened = node_file::open(path, OpenMode::Read);
     opened.map_or_else(|_| String::new(), |file| text(file.take(FEW_BYTES)))
 }
 
 /// Returns the end of the output, from the beginning of a line if it is longer than what is read.
 pub(crate) fn end(path: &Path) -> String {
-    let Ok(mut file) = node_file::open(path, How::Read) else {
+    let Ok(mut file) = node_file::open(path, OpenMode::Read) else {
         return String::new();
     };
     let bytes = file.metadata().map_or(0, |m| m.len());

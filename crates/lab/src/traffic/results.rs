@@ -8,7 +8,7 @@ use constel_measure::flows::{
     FlowError, Outcome, parse_ended_ping, parse_http, parse_iperf3, parse_ping, parse_received,
     parse_transfer, ping_replies, probe_rows, read_probe,
 };
-use constel_scenario::model::{Action, Over, Ping, PingTool, Transport};
+use constel_scenario::model::{Action, Ping, PingTool, TransferProtocol, Transport};
 use constel_topology::NodeId;
 
 use super::lost::{self, Probes};
@@ -146,9 +146,9 @@ fn kind(action: &Action) -> &'static str {
         },
         Action::Http(_) => "http",
         Action::Transfer(transfer) => match transfer.over {
-            Over::Leotp(_) => "leotp",
-            Over::Tcp { .. } => "tcp",
-            Over::Vivace => "vivace",
+            TransferProtocol::Leotp(_) => "leotp",
+            TransferProtocol::Tcp { .. } => "tcp",
+            TransferProtocol::Vivace => "vivace",
         },
         Action::Run(_) => "run",
     }

@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use constel_api::{ApiError, CaptureSource, ErrorCode, Piece};
-use constel_drivers::{Sight, Tapped, Tapping, mono_ns};
+use constel_api::{ApiError, CaptureItem, CaptureSource, ErrorCode};
+use constel_drivers::{TapPoint, Tapped, Tapping, mono_ns};
 use constel_exchange::pcapng::{self, Direction};
 use constel_link::rules::{Classifier, Head};
 use constel_scenario::{DiskFiles, read_rules};
 
 /// The description of a frame in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct FrameText {
     /// The interface, counted from 0.
     pub interface: u32,
     /// The direction.
@@ -64,7 +64,7 @@ pub struct Capture<S> {
     wall_ns: u64,
 }
 
-impl<S: FnMut(&Tapped) -> Option<Said> + Send> Capture<S> {
+impl<S: FnMut(&Tapped) -> Option<FrameText> + Send> Capture<S> {
     /// Creates a capture file with these interfaces. It contains the frames that `filter` matches and that `say`
     /// describes.
     #[must_use]
@@ -108,17 +108,17 @@ fn happened(seen: &Tapped) -> String {
         format!(" after {:.6} ms", ns as f64 / 1e6)
     });
     match seen.sight {
-        Sight::Enters => String::new(),
-        Sight::Leaves(_) => after,
-        Sight::Dropped(cause) => format!(": dropped{after}: {}", cause.as_str()),
+        TapPoint::Enters => String::new(),
+        TapPoint::Leaves(_) => after,
+        TapPoint::Dropped(cause) => format!(": dropped{after}: {}", cause.as_str()),
     }
 }
 
-impl<S: FnMut(&Tapped) -> Option<Said> + Send> CaptureSource for Capture<S> {
-    fn next(&mut self, within: Duration) -> Piece {
+impl<S: FnMut(&Tapped) -> Option<FrameText> + Send> CaptureSource for Capture<S> {
+    fn next(&mut self, within: Duration) -> CaptureItem {
         // The header comes first, before any frame.
         if let Some(header) = self.header.take() {
-            return Piece::Bytes(header);
+            return CaptureItem::Bytes(header);
         }
         let end = Instant::now() + within;
         loop {
@@ -128,15 +128,15 @@ impl<S: FnMut(&Tapped) -> Option<Said> + Send> CaptureSource for Capture<S> {
             {
                 Ok(Some(seen)) => {
                     if let Some(block) = self.block(&seen) {
-                        return Piece::Bytes(block);
+                        return CaptureItem::Bytes(block);
                     }
                     // Frames that do not match must not keep the reader from being checked.
                     if Instant::now() >= end {
-                        return Piece::Nothing;
+                        return CaptureItem::Nothing;
                     }
                 }
-                Ok(None) => return Piece::Nothing,
-                Err(_) => return Piece::Ended,
+                Ok(None) => return CaptureItem::Nothing,
+                Err(_) => return CaptureItem::Ended,
             }
         }
     }
@@ -190,13 +190,13 @@ mod tests {
             sight,
             bytes: Vec::new(),
         };
-        assert_eq!(happened(&seen(Sight::Enters)), "");
+        assert_eq!(happened(&seen(TapPoint::Enters)), "");
         assert_eq!(
-            happened(&seen(Sight::Leaves(PortId(2)))),
+            happened(&seen(TapPoint::Leaves(PortId(2)))),
             " after 2.500000 ms"
         );
         assert_eq!(
-            happened(&seen(Sight::Dropped(DropCause::Loss))),
+            happened(&seen(TapPoint::Dropped(DropCause::Loss))),
             ": dropped after 2.500000 ms: by the loss law"
         );
     }

@@ -46,7 +46,7 @@ pub(crate) struct Converged {
 struct Counted {
     /// The moment before which samples do not count.
     since: Option<Instant>,
-    looks: usize,
+    samples: usize,
     /// The number of samples in which all nodes had correct routes.
     complete: usize,
     least_nodes: usize,
@@ -59,7 +59,7 @@ impl Counted {
         if self.since.is_none_or(|since| began < since) {
             return;
         }
-        let first = self.looks == 0;
+        let first = self.samples == 0;
         let (least, ratio) = (self.least_nodes, self.least_right_ratio);
         self.least_nodes = if first {
             look.nodes
@@ -71,7 +71,7 @@ impl Counted {
         } else {
             ratio.min(look.right_ratio)
         };
-        self.looks += 1;
+        self.samples += 1;
         self.complete += usize::from(look.nodes == nodes);
         self.sum_right_ratio += look.right_ratio;
     }
@@ -139,13 +139,13 @@ impl Converged {
     /// Returns the statistics of a lab with this number of nodes; `None` without samples.
     pub(crate) fn row(&self, nodes: usize) -> Option<Row> {
         let seen = self.counted();
-        (seen.looks > 0).then(|| Row {
+        (seen.samples > 0).then(|| Row {
             nodes,
-            looks: seen.looks,
+            samples: seen.samples,
             complete: seen.complete,
             least_nodes: seen.least_nodes,
             least_right_ratio: seen.least_right_ratio,
-            mean_right_ratio: seen.sum_right_ratio / seen.looks as f64,
+            mean_right_ratio: seen.sum_right_ratio / seen.samples as f64,
         })
     }
 }
@@ -288,7 +288,7 @@ mod tests {
                 .add(Instant::now(), look(nodes, right_ratio), 4);
         }
         let row = converged.row(4).unwrap();
-        assert_eq!((row.looks, row.complete, row.least_nodes), (4, 2, 2));
+        assert_eq!((row.samples, row.complete, row.least_nodes), (4, 2, 2));
         assert_eq!(row.least_right_ratio, 0.5);
         assert!((row.mean_right_ratio - 0.8).abs() < 1e-12);
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use constel_api::{Batch, Event, EventSource, Happening, Subscription};
+use constel_api::{Batch, Event, EventData, EventSource, Subscription};
 use constel_plan::Lab;
 use constel_units::Utc;
 
@@ -62,7 +62,7 @@ impl EventLog {
 
     /// Appends an event. A full disk does not stop the lab: the first error is kept, and the verdict reports it by
     /// [`EventLog::sink_error`].
-    pub fn emit(&self, t_ns: Option<i64>, what: Happening) {
+    pub fn emit(&self, t_ns: Option<i64>, what: EventData) {
         // Names are looked up before the log is locked.
         let lab = self.lab.get();
         let catalogued = lab.map_or_else(Vec::new, |lab| catalogued_in(lab, what.nodes()));
@@ -179,13 +179,13 @@ mod tests {
         let sink = Shared::default();
         let log = Arc::new(EventLog::default());
         log.write_to(Box::new(sink.clone()), "events.ndjson".into());
-        log.emit(None, Happening::EdgesUp { edges: 2 });
+        log.emit(None, EventData::EdgesUp { edges: 2 });
         let mut follower = log.follow();
         assert_eq!(numbers(&told(&mut follower)), [1]);
         assert_eq!(follower.next(Some(Duration::ZERO)), Next::Nothing);
         let other = Arc::clone(&log);
         let waits = std::thread::spawn(move || follower.next(None));
-        other.emit(Some(5), Happening::ClockStarted);
+        other.emit(Some(5), EventData::ClockStarted);
         let Next::Event(second) = waits.join().unwrap() else {
             panic!("an event came");
         };
@@ -196,7 +196,7 @@ mod tests {
             .map(|l| serde_json::from_str(l).unwrap())
             .collect();
         assert_eq!(lines[1], second);
-        assert_eq!(lines[0].what, Happening::EdgesUp { edges: 2 });
+        assert_eq!(lines[0].what, EventData::EdgesUp { edges: 2 });
         let mut late = log.follow();
         assert_eq!(told(&mut late), lines);
         assert_eq!(late.next(None), Next::Ended);
@@ -207,11 +207,11 @@ mod tests {
         let log = Arc::new(EventLog::default());
         log.write_to(Box::new(io::sink()), "/r/events.ndjson".into());
         let mut slow = log.follow();
-        log.emit(None, Happening::ClockStarted);
+        log.emit(None, EventData::ClockStarted);
         assert_eq!(numbers(&told(&mut slow)), [1]);
         let all = 100_000;
         for _ in 1..all {
-            log.emit(Some(1), Happening::ClockStarted);
+            log.emit(Some(1), EventData::ClockStarted);
         }
         assert_eq!(log.lock().kept.len(), KEPT);
         let kept = KEPT as u64;
@@ -219,7 +219,7 @@ mod tests {
             let told = told(&mut follower);
             assert_eq!(
                 told[0].what,
-                Happening::Older {
+                EventData::Older {
                     events: all - kept - before,
                     file: "/r/events.ndjson".to_owned()
                 }
@@ -241,7 +241,7 @@ mod tests {
         }
         let log = EventLog::default();
         log.write_to(Box::new(Full), "events.ndjson".into());
-        log.emit(None, Happening::ClockStarted);
+        log.emit(None, EventData::ClockStarted);
         assert!(log.sink_error().is_some());
         assert_eq!(log.lock().kept.len(), 1);
     }

@@ -28,12 +28,12 @@ const PACE: Pace = Pace {
 };
 
 /// The file of a machine's samples, in its results.
-pub const WAYS_FILE: &str = "ways.ndjson";
+pub const OUTCOMES_FILE: &str = "ways.ndjson";
 
 /// The outcome of packets at a node, as far as its machine can determine it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Fate {
+pub(crate) enum PacketOutcome {
     /// Packets reach the destination station.
     Arrives,
     /// Packets leave for this node, which is on another machine.
@@ -43,7 +43,7 @@ pub(crate) enum Fate {
 
 /// The outcomes, by the node where packets begin or come in, and by the station's address, counted over the lab's
 /// stations.
-pub(crate) type Ways = BTreeMap<(NodeId, u32), Fate>;
+pub(crate) type OutcomeCounts = BTreeMap<(NodeId, u32), PacketOutcome>;
 
 /// A sample of one machine, as the differences from the sample before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,13 +53,13 @@ struct PathSample {
     /// The time of the step whose links it uses.
     step_ns: u64,
     /// The differences; `None` if there are no more packets to follow.
-    changed: Vec<(NodeId, u32, Option<Fate>)>,
+    changed: Vec<(NodeId, u32, Option<PacketOutcome>)>,
 }
 
 /// A machine's samples, written one per line.
 pub(crate) struct Notes {
     file: BufWriter<File>,
-    ways: Ways,
+    ways: OutcomeCounts,
 }
 
 impl Notes {
@@ -67,7 +67,7 @@ impl Notes {
     pub(crate) fn begin(file: File) -> Self {
         Self {
             file: BufWriter::new(file),
-            ways: Ways::new(),
+            ways: OutcomeCounts::new(),
         }
     }
 
@@ -87,7 +87,7 @@ impl Notes {
                 let (ways, _) = ways::look(kernels, &snapshot)?;
                 let noted = self.note(t_ns, snapshot.t_ns, ways);
                 noted.map_err(|source| EngineError::Io {
-                    what: format!("write {WAYS_FILE}"),
+                    what: format!("write {OUTCOMES_FILE}"),
                     source,
                 })?;
             }
@@ -96,9 +96,10 @@ impl Notes {
     }
 
     /// Writes a sample that began at lab time `t_ns`, with the links of the step at `step_ns`.
-    fn note(&mut self, t_ns: u64, step_ns: u64, ways: Ways) -> io::Result<()> {
+    fn note(&mut self, t_ns: u64, step_ns: u64, ways: OutcomeCounts) -> io::Result<()> {
         // Only differences are written, so that a lab with stable routes writes almost nothing.
-        let is_new = |(key, fate): &(&(NodeId, u32), &Fate)| self.ways.get(key) != Some(fate);
+        let is_new =
+            |(key, fate): &(&(NodeId, u32), &PacketOutcome)| self.ways.get(key) != Some(fate);
         let new = ways.iter().filter(is_new);
         let new = new.map(|(&(from, goal), fate)| (from, goal, Some(*fate)));
         let gone = self.ways.keys().filter(|key| !ways.contains_key(key));
@@ -117,7 +118,7 @@ impl Notes {
 }
 
 /// The samples of a machine, and the time from which the lab went on without it.
-pub struct Noted<'a> {
+pub struct MachineSamples<'a> {
     /// The contents of its `ways.ndjson`.
     pub text: &'a [u8],
     /// The lab time, nanoseconds; `None` if it was there to the end.
@@ -127,9 +128,9 @@ pub struct Noted<'a> {
 /// Adds the convergence time on all machines to the rows of a lab on several machines, in order of time. Routes
 /// have converged at the first moment at which the latest samples of all machines, with the links of one step, let
 /// every station's packets arrive. A time that the samples do not show stays unknown.
-pub fn note_when_stood(
+pub fn record_convergence(
     lab: &Lab,
-    noted: &[Noted<'_>],
+    noted: &[MachineSamples<'_>],
     handovers: &mut [HandoverRow],
     changes: &mut [ChangeRow],
 ) {
@@ -161,13 +162,17 @@ pub fn note_when_stood(
 /// A machine's state as its samples show it so far.
 #[derive(Default)]
 struct Seen {
-    ways: Ways,
+    ways: OutcomeCounts,
     step_ns: Option<u64>,
 }
 
 /// Returns the moments at which the state of all machines is known, and whether every station's packets arrived
 /// then.
-fn moments(noted: &[Noted<'_>], stations: &BTreeSet<NodeId>, every_ns: u64) -> Vec<(u64, bool)> {
+fn moments(
+    noted: &[MachineSamples<'_>],
+    stations: &BTreeSet<NodeId>,
+    every_ns: u64,
+) -> Vec<(u64, bool)> {
     let mut looks: Vec<(usize, PathSample)> = Vec::new();
     for (machine, noted) in noted.iter().enumerate() {
         let lines = noted.text.split(|byte| *byte == b'\n');
@@ -219,16 +224,16 @@ fn moments(noted: &[Noted<'_>], stations: &BTreeSet<NodeId>, every_ns: u64) -> V
 
 /// Returns whether packets of every station arrive wherever the topology lets them, by the outcomes of all
 /// machines.
-pub(crate) fn all_arrive(ways: &[&Ways], stations: &BTreeSet<NodeId>) -> bool {
+pub(crate) fn all_arrive(ways: &[&OutcomeCounts], stations: &BTreeSet<NodeId>) -> bool {
     // A packet that passes more nodes than there are entries is in a loop.
     let most = ways.iter().map(|own| own.len()).sum::<usize>();
     let arrives = |&(from, goal): &(NodeId, u32)| {
         let mut at = from;
         for _ in 0..=most {
             match ways.iter().find_map(|own| own.get(&(at, goal))) {
-                Some(Fate::Arrives) => return true,
-                Some(Fate::Leaves(to)) => at = *to,
-                Some(Fate::Lost) | None => return false,
+                Some(PacketOutcome::Arrives) => return true,
+                Some(PacketOutcome::Leaves(to)) => at = *to,
+                Some(PacketOutcome::Lost) | None => return false,
             }
         }
         false
@@ -244,7 +249,7 @@ mod tests {
     use crate::testing::iridium;
 
     /// The origin, the destination, and the outcome.
-    type Seen = (u32, u32, Option<Fate>);
+    type Seen = (u32, u32, Option<PacketOutcome>);
 
     /// The lines of a machine's samples: lab time and step in ms, and the differences.
     fn notes(looks: &[(u64, u64, &[Seen])]) -> Vec<u8> {
@@ -265,7 +270,7 @@ mod tests {
     }
 
     fn moments_ms(machines: &[(&[u8], Option<u64>)]) -> Vec<(u64, bool)> {
-        let noted = machines.iter().map(|(text, lost_ms)| Noted {
+        let noted = machines.iter().map(|(text, lost_ms)| MachineSamples {
             text,
             lost_from_ns: lost_ms.map(|ms| ms * 1_000_000),
         });
@@ -276,10 +281,10 @@ mod tests {
             .collect()
     }
 
-    const ARRIVES: Option<Fate> = Some(Fate::Arrives);
+    const ARRIVES: Option<PacketOutcome> = Some(PacketOutcome::Arrives);
 
-    fn leaves(to: u32) -> Option<Fate> {
-        Some(Fate::Leaves(NodeId(to)))
+    fn leaves(to: u32) -> Option<PacketOutcome> {
+        Some(PacketOutcome::Leaves(NodeId(to)))
     }
 
     #[test]
@@ -288,7 +293,7 @@ mod tests {
         // 6.
         let first = notes(&[
             (100, 0, &[(0, 1, leaves(5)), (1, 1, leaves(6))]),
-            (1_100, 1_000, &[(0, 1, Some(Fate::Lost))]),
+            (1_100, 1_000, &[(0, 1, Some(PacketOutcome::Lost))]),
             (1_200, 1_000, &[(0, 1, leaves(6))]),
             (1_300, 1_000, &[]),
             (1_500, 1_000, &[]),
@@ -329,7 +334,11 @@ mod tests {
             (1_100, 1_000, &[]),
             (2_100, 2_000, &[(0, 1, None)]),
         ]);
-        let second = notes(&[(120, 0, &[(5, 1, ARRIVES), (9, 0, Some(Fate::Lost))])]);
+        let second = notes(&[(
+            120,
+            0,
+            &[(5, 1, ARRIVES), (9, 0, Some(PacketOutcome::Lost))],
+        )]);
         let seen = moments_ms(&[(&first, None), (&second, Some(2_000))]);
         assert_eq!(seen, [(120, false), (2_100, true)]);
     }
@@ -340,11 +349,11 @@ mod tests {
         let station = lab.layout.endpoints().next().unwrap().id.0;
         let machine = notes(&[
             (900, 0, &[(station, 3, ARRIVES)]),
-            (1_100, 1_000, &[(station, 3, Some(Fate::Lost))]),
+            (1_100, 1_000, &[(station, 3, Some(PacketOutcome::Lost))]),
             (1_300, 1_000, &[(station, 3, ARRIVES)]),
-            (2_100, 2_000, &[(station, 3, Some(Fate::Lost))]),
+            (2_100, 2_000, &[(station, 3, Some(PacketOutcome::Lost))]),
         ]);
-        let noted = Noted {
+        let noted = MachineSamples {
             text: &machine,
             lost_from_ns: None,
         };
@@ -369,7 +378,7 @@ mod tests {
         };
         let mut handovers = [handover(1), handover(2)];
         let mut changes = [change(ChangeKind::Failure), change(ChangeKind::DaemonDied)];
-        note_when_stood(&lab, &[noted], &mut handovers, &mut changes);
+        record_convergence(&lab, &[noted], &mut handovers, &mut changes);
         let after_ms = |ns: Option<u64>| ns.map(|ns| ns / 1_000_000);
         let stood = handovers.map(|row| after_ms(row.converged_after_ns));
         assert_eq!(stood, [Some(300), None]);

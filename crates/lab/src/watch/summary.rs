@@ -4,7 +4,7 @@ use constel_link::Tally;
 use constel_link::medium::Counters;
 use constel_measure::flows::Rtt;
 use constel_measure::quantiles::Quantiles;
-use constel_plan::{Blueprint, PairSeen, PathSeen};
+use constel_plan::{Blueprint, PairStatistics, PathStatistics};
 
 pub(crate) use constel_api::summary::{
     ChangeRow, ChannelRow, ControlRow, Converged, Convergence, DisjointPathRow, DisjointRow,
@@ -44,9 +44,9 @@ pub(crate) fn step_rows(times: &StepTimes) -> StepRows {
 }
 
 /// Returns the statistics of each pair with disjoint paths over the steps of a run.
-pub(crate) fn disjoint_rows(blueprint: &Blueprint, seen: &[PairSeen]) -> Vec<DisjointRow> {
+pub(crate) fn disjoint_rows(blueprint: &Blueprint, seen: &[PairStatistics]) -> Vec<DisjointRow> {
     let name = |id| blueprint.lab.layout.node(id).name.clone();
-    let path = |path: &PathSeen| DisjointPathRow {
+    let path = |path: &PathStatistics| DisjointPathRow {
         changes: path.changes,
         delay_ns: quantiles(&path.delays_ns),
     };
@@ -98,9 +98,9 @@ pub(crate) fn channel_rows(blueprint: &Blueprint, counters: &[Vec<Counters>]) ->
             node: layout.node(layout.port(*port).node).name.clone(),
             sent: own.sent,
             airtime_ns: own.airtime_ns,
-            heard: own.heard,
+            received: own.heard,
             collisions: own.collisions,
-            deaf: own.deaf,
+            missed_while_sending: own.deaf,
             noise: own.noise,
             refused_full: own.refused_full,
             refused_long: own.refused_long,

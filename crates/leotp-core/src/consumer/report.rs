@@ -52,7 +52,7 @@ pub struct ConsumerState {
     /// The hop upstream.
     pub upstream: CcState,
     /// Rate last requested, bit/s.
-    pub asked_bps: u64,
+    pub requested_bps: u64,
     /// Bytes of Interests that may be outstanding.
     pub window_bytes: u64,
     /// Bytes of Interests that are outstanding.

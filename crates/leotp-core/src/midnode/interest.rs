@@ -87,7 +87,7 @@ impl Midnode {
             leg.owd = Some((p.now.wrapping_sub(i.timestamp) as i64, i.tag));
             // The Rate Limiter of Fig. 9 gets the requested rate, which is also Rate_nextHop of
             // equation 9.
-            leg.bucket.set_asked_rate(p.now, i.rate_bps);
+            leg.bucket.set_requested_rate(p.now, i.rate_bps);
             leg.down_rate = i.rate_bps;
             (leg.timing.sparse, leg.timing.rate_bps) = (i.sparse, i.rate_bps);
         }

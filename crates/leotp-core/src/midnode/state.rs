@@ -16,7 +16,7 @@ pub struct FlowState {
     /// The hop upstream, of which this node is the Requester.
     pub upstream: CcState,
     /// Rate last requested upstream, bit/s.
-    pub asked_bps: u64,
+    pub requested_bps: u64,
     /// Rate at which this node may send downstream, bit/s.
     pub paced_bps: u64,
     /// Holes that have not been requested.
@@ -31,7 +31,7 @@ impl Midnode {
             buffer_bytes: l.queue.bytes(),
             buffer_packets: l.queue.len(),
             upstream: l.cc.state(),
-            asked_bps: l.last_up_rate,
+            requested_bps: l.last_up_rate,
             paced_bps: l.bucket.rate_bps(),
             holes: l.holes.open_holes(),
         })
@@ -58,7 +58,7 @@ impl Midnode {
             s.upstream.hop_rtt_ns / 1e6,
             s.upstream.hop_rtt_min_ns / 1e6,
             s.upstream.throughput_bps / 1e6,
-            s.asked_bps as f64 / 1e6,
+            s.requested_bps as f64 / 1e6,
             s.paced_bps as f64 / 1e6,
             s.holes
         )

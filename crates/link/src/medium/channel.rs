@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::medium::agenda::{Agenda, Due};
 use crate::medium::port::{Arrival, Counters, Port, Refused};
-use crate::medium::spec::{Access, Frame, Hearing, Lost, Spec, SpecError};
+use crate::medium::spec::{Access, Frame, Reception, ReceptionLoss, Spec, SpecError};
 
 /// Event in the life of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub enum Event {
         /// When its last bit arrived.
         at_ns: u64,
         /// The reason.
-        why: Lost,
+        why: ReceptionLoss,
     },
     /// It has left its sender and has ended at all receivers: no further event follows.
     Done {
@@ -70,9 +70,9 @@ pub struct Medium {
     spec: Spec,
     ports: Vec<Port>,
     /// Receivers of each port, and how each hears it.
-    hearers: Vec<BTreeMap<usize, Hearing>>,
+    hearers: Vec<BTreeMap<usize, Reception>>,
     agenda: Agenda,
-    flights: BTreeMap<u64, (Flight, BTreeMap<usize, Hearing>)>,
+    flights: BTreeMap<u64, (Flight, BTreeMap<usize, Reception>)>,
     next_number: u64,
 }
 
@@ -103,7 +103,7 @@ impl Medium {
     ///
     /// # Panics
     /// When there is no such port.
-    pub fn hear(&mut self, from: usize, to: usize, hearing: Option<Hearing>) {
+    pub fn hear(&mut self, from: usize, to: usize, hearing: Option<Reception>) {
         assert!(to < self.ports.len() && from != to, "no such pair of ports");
         match hearing {
             Some(hearing) => self.hearers[from].insert(to, hearing),
@@ -116,7 +116,7 @@ impl Medium {
     /// # Panics
     /// When there is no such port.
     #[must_use]
-    pub fn hearing(&self, from: usize, to: usize) -> Option<&Hearing> {
+    pub fn hearing(&self, from: usize, to: usize) -> Option<&Reception> {
         self.hearers[from].get(&to)
     }
 
@@ -251,7 +251,7 @@ impl Medium {
         own.counters.airtime_ns += airtime_ns;
         // A port is deaf while it sends: all frames that are arriving are lost here.
         for arrival in &mut own.arrivals {
-            arrival.spoiled.get_or_insert(Lost::Deaf);
+            arrival.spoiled.get_or_insert(ReceptionLoss::Deaf);
         }
         let number = self.next_number;
         self.next_number += 1;
@@ -281,13 +281,16 @@ impl Medium {
 
     fn reaches(&mut self, at_ns: u64, receiver: usize, number: u64) {
         let own = &mut self.ports[receiver];
-        let mut spoiled = own.sending_until_ns.is_some().then_some(Lost::Deaf);
+        let mut spoiled = own
+            .sending_until_ns
+            .is_some()
+            .then_some(ReceptionLoss::Deaf);
         // Overlapping frames spoil each other at this receiver. The first reason recorded for a frame stays.
         if !own.arrivals.is_empty() {
-            spoiled.get_or_insert(Lost::Collision);
+            spoiled.get_or_insert(ReceptionLoss::Collision);
         }
         for other in &mut own.arrivals {
-            other.spoiled.get_or_insert(Lost::Collision);
+            other.spoiled.get_or_insert(ReceptionLoss::Collision);
         }
         own.arrivals.push(Arrival { number, spoiled });
         // The countdown pauses. If it had begun, the busy period that starts now counts as one of its slots.
@@ -318,27 +321,29 @@ impl Medium {
         // The noise is drawn for spoiled frames too, so that a collision does not shift the port's later draws.
         let noisy = noise > 0.0 && own.rng.chance(noise);
         let (to, id) = (receiver, frame.id);
-        events.push(match arrival.spoiled.or(noisy.then_some(Lost::Noise)) {
-            Some(why) => {
-                own.counters.lost(why);
-                Event::Lost {
-                    from,
-                    to,
-                    id,
-                    at_ns,
-                    why,
+        events.push(
+            match arrival.spoiled.or(noisy.then_some(ReceptionLoss::Noise)) {
+                Some(why) => {
+                    own.counters.lost(why);
+                    Event::Lost {
+                        from,
+                        to,
+                        id,
+                        at_ns,
+                        why,
+                    }
                 }
-            }
-            None => {
-                own.counters.heard += 1;
-                Event::Heard {
-                    from,
-                    to,
-                    id,
-                    at_ns,
+                None => {
+                    own.counters.heard += 1;
+                    Event::Heard {
+                        from,
+                        to,
+                        id,
+                        at_ns,
+                    }
                 }
-            }
-        });
+            },
+        );
         self.ended_somewhere(at_ns, number, events);
         self.perhaps_quiet(receiver, at_ns);
     }

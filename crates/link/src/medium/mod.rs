@@ -9,12 +9,12 @@
 //! [`Medium::advance`] processes it. The same seed, ports and frames give the same events.
 //!
 //! ```
-//! use constel_link::medium::{Access, Event, Frame, Hearing, Medium, Spec};
+//! use constel_link::medium::{Access, Event, Frame, Reception, Medium, Spec};
 //!
 //! let spec = Spec { rate_bps: 1_000_000, preamble_ns: 192_000, guard_ns: 50_000, access: Access::Aloha, queue_bytes: 64_000, seed: 1 };
 //! let mut radio = Medium::new(spec, 3)?;
 //! for to in [1, 2] {
-//!     radio.hear(0, to, Some(Hearing { delay_ns: 213_500, ..Hearing::default() }));
+//!     radio.hear(0, to, Some(Reception { delay_ns: 213_500, ..Reception::default() }));
 //! }
 //! assert!(radio.send(0, 0, Frame { id: 7, bytes: 1000, rate_bps: None }).is_ok());
 //! let mut events = Vec::new();
@@ -35,4 +35,4 @@ mod spec;
 
 pub use channel::{Event, Medium};
 pub use port::{Counters, Refused};
-pub use spec::{Access, Frame, Hearing, Lost, Shared, Spec, SpecError};
+pub use spec::{Access, Frame, Reception, ReceptionLoss, Shared, Spec, SpecError};

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::medium::spec::{Frame, Lost};
+use crate::medium::spec::{Frame, ReceptionLoss};
 
 /// Counters of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -29,11 +29,11 @@ pub struct Counters {
 }
 
 impl Counters {
-    pub(crate) fn lost(&mut self, why: Lost) {
+    pub(crate) fn lost(&mut self, why: ReceptionLoss) {
         *match why {
-            Lost::Collision => &mut self.collisions,
-            Lost::Deaf => &mut self.deaf,
-            Lost::Noise => &mut self.noise,
+            ReceptionLoss::Collision => &mut self.collisions,
+            ReceptionLoss::Deaf => &mut self.deaf,
+            ReceptionLoss::Noise => &mut self.noise,
         } += 1;
     }
 }
@@ -53,7 +53,7 @@ pub enum Refused {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arrival {
     pub(crate) number: u64,
-    pub(crate) spoiled: Option<Lost>,
+    pub(crate) spoiled: Option<ReceptionLoss>,
 }
 
 /// A port.

@@ -146,7 +146,7 @@ pub struct Frame {
 
 /// Quality of reception of one port's frames at another.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Hearing {
+pub struct Reception {
     /// Propagation delay, ns.
     pub delay_ns: u64,
     /// Probability that a frame is lost, whatever its length; 0..=1.
@@ -155,7 +155,7 @@ pub struct Hearing {
     pub bit_error_ratio: f64,
 }
 
-impl Hearing {
+impl Reception {
     /// Returns the probability that a frame of `bytes` is lost.
     #[must_use]
     pub fn loss_of(&self, bytes: u32) -> f64 {
@@ -168,7 +168,7 @@ impl Hearing {
 /// Reason why a receiver lost a frame that reached it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Lost {
+pub enum ReceptionLoss {
     /// Another frame overlapped with it.
     Collision,
     /// The receiver was sending.

@@ -47,4 +47,4 @@ pub use matching::{Match, TrafficClass, Vlan};
 pub use prefix::{Prefix, PrefixError};
 pub use rule::{Action, Direction, MAX_RULES, OddInterface, Path, Rule, Rules, TooManyRules};
 pub use shadow::{Shadow, shadowed};
-pub use via::{Place, Via};
+pub use via::{GroundPoint, Via};

@@ -10,9 +10,9 @@ pub struct Via {
     /// Longitude of the single satellite of `geo`, degrees, east positive; `None` for other constellations.
     pub orbital_slot_deg: Option<f64>,
     /// Place of the equipment connected to the first interface.
-    pub from: Place,
+    pub from: GroundPoint,
     /// Place of the equipment connected to the second.
-    pub to: Place,
+    pub to: GroundPoint,
     /// UTC at which the path begins, nanoseconds since 1970; `None`: when the rule is put into force.
     pub at_unix_ns: Option<i64>,
     /// Minimum elevation of usable satellites above the horizon, degrees.
@@ -27,7 +27,7 @@ pub struct Via {
 
 /// A place on the ground.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Place {
+pub struct GroundPoint {
     /// WGS84 geodetic latitude, degrees, north positive.
     pub latitude_deg: f64,
     /// Longitude, degrees, east positive.

@@ -19,7 +19,7 @@ use crate::wheel::Wheel;
 pub use apply::Applied;
 pub use frames::{Delivery, Frames};
 pub use stats::{EdgeStats, Totals};
-pub use turns::Patience;
+pub use turns::LatenessLimits;
 
 use frames::Counting;
 use keys::{KeyMap, key};
@@ -77,7 +77,7 @@ pub struct EdgeTable<F> {
     sum_no_edge: u64,
     wheel: Wheel,
     behind: Behind,
-    patience: Option<Patience>,
+    patience: Option<LatenessLimits>,
     /// Ports whose frames come out early, and by how much; empty: no port.
     far: Vec<bool>,
     ahead_ns: Nanos,

@@ -25,11 +25,11 @@ const UNDER_WAY_FIRST: u32 = 64;
 /// moment catches up before that. New frames, which no node has processed yet, are dropped first, so that the host's
 /// work on a frame is not wasted on its last hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct LatenessLimits {
     /// Lateness allowed for frames that no node has forwarded yet.
     pub new_ns: Nanos,
     /// Lateness allowed for frames that have crossed another edge before.
-    pub under_way_ns: Nanos,
+    pub in_flight_ns: Nanos,
     /// Time for which an edge must have been behind.
     pub lasting_ns: Nanos,
 }
@@ -71,7 +71,7 @@ impl Behind {
 
 impl<F> EdgeTable<F> {
     /// Sets the lateness from which [`EdgeTable::pop_due_fairly`] drops frames; without it no frame is dropped.
-    pub fn set_patience(&mut self, patience: Option<Patience>) {
+    pub fn set_patience(&mut self, patience: Option<LatenessLimits>) {
         self.patience = patience;
     }
 
@@ -92,7 +92,7 @@ impl<F> EdgeTable<F> {
     /// edge gets a few frames, and edges with more due frames wait in turn behind all that had none. An edge with
     /// little traffic is then not delayed by edges that flood. Frames of one edge stay in order.
     ///
-    /// With a [`Patience`] it may return `None` after it has dropped many frames. If [`EdgeTable::next_event`] then
+    /// With a [`LatenessLimits`] it may return `None` after it has dropped many frames. If [`EdgeTable::next_event`] then
     /// reports a due frame, call it again.
     pub fn pop_due_fairly(
         &mut self,
@@ -265,7 +265,7 @@ impl<F> EdgeTable<F> {
 fn let_go<F>(
     entry: &mut Entry<F>,
     now: Nanos,
-    patience: Patience,
+    patience: LatenessLimits,
     frames: &mut impl Frames<F>,
     sum: &mut EdgeCounters,
 ) -> bool {
@@ -290,7 +290,7 @@ fn let_go<F>(
         let bound_ns = if counting.frames.is_new(&next.frame) {
             patience.new_ns
         } else {
-            patience.under_way_ns
+            patience.in_flight_ns
         };
         if now.saturating_sub(since_ns) < patience.lasting_ns || late_ns <= bound_ns {
             return true;

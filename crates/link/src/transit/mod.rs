@@ -22,7 +22,9 @@ use crate::{PortId, mac_of};
 
 pub use flow::Flow;
 pub use limit::Limit;
-pub use table::{GoalAddresses, Member, MemberPort, Seat, Table, TableError, TableSpec, Ways};
+pub use table::{
+    DestinationAddresses, DestinationRoutes, Member, MemberPort, Seat, Table, TableError, TableSpec,
+};
 
 pub(crate) const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
 pub(crate) const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];
@@ -33,14 +35,14 @@ pub(crate) const TYPE: usize = 2;
 
 /// A route: the path to a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Way {
+pub struct NeighbourRoute {
     /// The node's port.
     pub port: PortId,
     /// The port at the far end.
     pub far_port: PortId,
 }
 
-impl Way {
+impl NeighbourRoute {
     /// Returns both Ethernet addresses of a frame on this path.
     #[must_use]
     pub fn addresses(self) -> [u8; 12] {
@@ -51,11 +53,11 @@ impl Way {
 
 /// Location of an address, as seen from a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum AddressLocation {
     /// The address is the node's own.
     Own,
     /// The address is reached on this path.
-    Towards(Way),
+    Towards(NeighbourRoute),
     /// The node has no route.
     Nowhere,
 }
@@ -64,7 +66,7 @@ pub enum Place {
 pub trait Node {
     /// Returns the location of a global address; the longest prefix decides. If several paths share its packets, the
     /// result is the path of this flow.
-    fn place(&self, address: IpAddr, flow: Flow<'_>) -> Place;
+    fn place(&self, address: IpAddr, flow: Flow<'_>) -> AddressLocation;
 
     /// Returns the port that has this link-local address; all ports of a lab have one.
     fn port_of_link_local(&self, address: std::net::Ipv6Addr) -> Option<PortId>;
@@ -159,10 +161,10 @@ impl Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The packet is forwarded on this path; its bytes have been changed accordingly.
-    Forward(Way),
+    Forward(NeighbourRoute),
     /// The packet ends here, and an answer is sent on this path. With a cause, the answer is an ICMP error about the
     /// drop.
-    Answer(Way, Option<Cause>),
+    Answer(NeighbourRoute, Option<Cause>),
     /// The packet ends here without an answer.
     Drop(Cause),
 }

@@ -4,20 +4,20 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::transit::Way;
+use crate::transit::NeighbourRoute;
 
 /// Sets in the first list; each further list has room for twice as many.
 const FIRST: usize = 64;
 /// Number of lists, for over a hundred million sets.
 const LISTS: usize = 21;
 
-type List = Box<[OnceLock<Box<[Way]>>]>;
+type List = Box<[OnceLock<Box<[NeighbourRoute]>>]>;
 
 /// All sets of paths.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     lists: [OnceLock<List>; LISTS],
-    numbers: Mutex<HashMap<Box<[Way]>, u32>>,
+    numbers: Mutex<HashMap<Box<[NeighbourRoute]>, u32>>,
 }
 
 /// Returns the list of a set, and its index in it.
@@ -30,7 +30,7 @@ fn place(number: u32) -> (usize, usize) {
 
 impl Shared {
     /// Returns the number of a set; `None`: there is no room for another one.
-    pub(crate) fn number(&self, ways: &[Way]) -> Option<u32> {
+    pub(crate) fn number(&self, ways: &[NeighbourRoute]) -> Option<u32> {
         let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(number) = numbers.get(ways) {
             return Some(*number);
@@ -46,7 +46,7 @@ impl Shared {
     }
 
     /// Returns the set with this number.
-    pub(crate) fn ways(&self, number: u32) -> &[Way] {
+    pub(crate) fn ways(&self, number: u32) -> &[NeighbourRoute] {
         let (list, at) = place(number);
         let list = self.lists.get(list).and_then(OnceLock::get);
         let ways = list.and_then(|list| list.get(at)?.get());
@@ -78,7 +78,7 @@ mod tests {
     fn a_set_is_kept_once_and_found_again() {
         let shared = Shared::default();
         let set = |n: u32| {
-            [n, n + 1].map(|n| Way {
+            [n, n + 1].map(|n| NeighbourRoute {
                 port: PortId(n),
                 far_port: PortId(n + 7),
             })

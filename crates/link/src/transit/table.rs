@@ -9,7 +9,7 @@ use crate::{PortId, port_of_mac};
 
 use crate::transit::limit::Limit;
 use crate::transit::shared::Shared;
-use crate::transit::{Flow, Node, Place, Way};
+use crate::transit::{AddressLocation, Flow, NeighbourRoute, Node};
 
 /// Bits of a port number.
 const PORT_BITS: u32 = 24;
@@ -48,7 +48,7 @@ pub struct MemberPort {
 
 /// The addresses of a destination, each with the full prefix length.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GoalAddresses(pub Vec<IpAddr>);
+pub struct DestinationAddresses(pub Vec<IpAddr>);
 
 /// Contents of a table.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +58,7 @@ pub struct TableSpec {
     /// The nodes; a node's index here is its number.
     pub members: Vec<Member>,
     /// The destinations; an index here is a destination's number.
-    pub goals: Vec<GoalAddresses>,
+    pub goals: Vec<DestinationAddresses>,
     /// The IPv4 addresses of all ports of the lab.
     pub v4_of_ports: Vec<(Ipv4Addr, PortId)>,
 }
@@ -141,22 +141,24 @@ pub struct Table {
 
 /// The paths of a node to a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ways<'t> {
+pub enum DestinationRoutes<'t> {
     /// No path, or one.
-    One(Option<Way>),
+    One(Option<NeighbourRoute>),
     /// Several paths that share the packets, flow by flow.
-    Several(&'t [Way]),
+    Several(&'t [NeighbourRoute]),
 }
 
-impl Ways<'_> {
+impl DestinationRoutes<'_> {
     /// Returns the path of a flow at this node.
     #[must_use]
     #[inline]
-    pub fn of(self, flow: &Flow<'_>, node: u32) -> Option<Way> {
+    pub fn of(self, flow: &Flow<'_>, node: u32) -> Option<NeighbourRoute> {
         match self {
-            Ways::One(way) => way,
-            Ways::Several([]) => None,
-            Ways::Several(ways) => Some(ways[(flow.number(node) % ways.len() as u64) as usize]),
+            DestinationRoutes::One(way) => way,
+            DestinationRoutes::Several([]) => None,
+            DestinationRoutes::Several(ways) => {
+                Some(ways[(flow.number(node) % ways.len() as u64) as usize])
+            }
         }
     }
 }
@@ -242,9 +244,10 @@ impl Table {
     /// Sets the node's paths to the destination, which share its packets flow by flow. Readers see successive changes
     /// in this order. Unknown nodes and destinations are ignored. If there is no room for another set of paths, beyond
     /// a hundred million sets, the first path is used.
-    pub fn set(&self, member: u32, goal: u32, ways: &[Way]) {
-        let one =
-            |way: &Way| IS_A_WAY | u64::from(way.port.0) << PORT_BITS | u64::from(way.far_port.0);
+    pub fn set(&self, member: u32, goal: u32, ways: &[NeighbourRoute]) {
+        let one = |way: &NeighbourRoute| {
+            IS_A_WAY | u64::from(way.port.0) << PORT_BITS | u64::from(way.far_port.0)
+        };
         let word = match ways {
             [] => 0,
             [way] => one(way),
@@ -264,14 +267,14 @@ impl Table {
     /// Returns the node's paths to the destination.
     #[must_use]
     #[inline]
-    pub fn ways(&self, member: u32, goal: u32) -> Ways<'_> {
+    pub fn ways(&self, member: u32, goal: u32) -> DestinationRoutes<'_> {
         let word = self.word(member, goal);
         let word = word.map_or(0, |word| word.load(Ordering::Acquire));
         if word & ARE_SEVERAL != 0 {
-            return Ways::Several(self.shared.ways(word as u32));
+            return DestinationRoutes::Several(self.shared.ways(word as u32));
         }
         let port = |word: u64| PortId((word & PORT_MASK) as u32);
-        Ways::One((word & IS_A_WAY != 0).then(|| Way {
+        DestinationRoutes::One((word & IS_A_WAY != 0).then(|| NeighbourRoute {
             port: port(word >> PORT_BITS),
             far_port: port(word),
         }))
@@ -292,50 +295,50 @@ impl Table {
     /// Returns where a node sends a packet of this flow for this address.
     #[must_use]
     #[inline]
-    pub fn place(&self, member: u32, address: IpAddr, flow: &Flow<'_>) -> Place {
+    pub fn place(&self, member: u32, address: IpAddr, flow: &Flow<'_>) -> AddressLocation {
         let Some((own, ports)) = self.own(member) else {
-            return Place::Nowhere;
+            return AddressLocation::Nowhere;
         };
         let is_own = match address {
             IpAddr::V4(v4) => own.v4 == Some(v4),
             IpAddr::V6(v6) => own.v6 == Some(v6),
         };
         if is_own {
-            return Place::Own;
+            return AddressLocation::Own;
         }
         // A destination that the table knows is not searched among the neighbours, even if it has no route at the
         // moment.
         if let Some(goal) = self.goal(address) {
             let way = self.ways(member, goal).of(flow, member);
-            return way.map_or(Place::Nowhere, Place::Towards);
+            return way.map_or(AddressLocation::Nowhere, AddressLocation::Towards);
         }
         let IpAddr::V4(v4) = address else {
-            return Place::Nowhere;
+            return AddressLocation::Nowhere;
         };
         self.beside(member, ports, v4)
     }
 
     /// Returns all paths that a node uses for this address; empty for the node's own address.
     #[must_use]
-    pub fn ways_to(&self, member: u32, address: IpAddr) -> Vec<Way> {
-        let Place::Towards(way) = self.place(member, address, &Flow::default()) else {
+    pub fn ways_to(&self, member: u32, address: IpAddr) -> Vec<NeighbourRoute> {
+        let AddressLocation::Towards(way) = self.place(member, address, &Flow::default()) else {
             return Vec::new();
         };
         match self.goal(address).map(|goal| self.ways(member, goal)) {
-            Some(Ways::Several(all)) => all.to_vec(),
+            Some(DestinationRoutes::Several(all)) => all.to_vec(),
             _ => vec![way],
         }
     }
 
     /// Locates an address of a port: the node's own, or one at the other end of a link.
-    fn beside(&self, member: u32, ports: &[MemberPort], address: Ipv4Addr) -> Place {
+    fn beside(&self, member: u32, ports: &[MemberPort], address: Ipv4Addr) -> AddressLocation {
         let known = &self.v4_of_ports;
         let Ok(at) = known.binary_search_by_key(&address, |row| row.0) else {
-            return Place::Nowhere;
+            return AddressLocation::Nowhere;
         };
         let far_port = known[at].1;
         if self.member_of(far_port) == Some(member) {
-            return Place::Own;
+            return AddressLocation::Own;
         }
         // On a shared link the far port varies; the prefix then decides whether the address is on the link.
         let leads_there = |port: &&MemberPort| match port.far_port {
@@ -345,8 +348,8 @@ impl Table {
                 .is_some_and(|(own, len)| in_one_subnet(own, address, len)),
         };
         let port = ports.iter().find(leads_there);
-        port.map_or(Place::Nowhere, |port| {
-            Place::Towards(Way {
+        port.map_or(AddressLocation::Nowhere, |port| {
+            AddressLocation::Towards(NeighbourRoute {
                 port: port.port,
                 far_port,
             })
@@ -385,7 +388,7 @@ pub struct Seat<'t> {
 }
 
 impl Node for Seat<'_> {
-    fn place(&self, address: IpAddr, flow: Flow<'_>) -> Place {
+    fn place(&self, address: IpAddr, flow: Flow<'_>) -> AddressLocation {
         self.table.place(self.member, address, &flow)
     }
 

@@ -6,7 +6,8 @@ use crate::packet::{fold, words_sum};
 
 use crate::transit::icmp::{Complaint, ICMP, UDP, is_right, seal};
 use crate::transit::{
-    Cause, ETHERTYPE_IPV4, Flow, Node, OWN_HOPS, Packet, Place, TYPE, Verdict, Way, word,
+    AddressLocation, Cause, ETHERTYPE_IPV4, Flow, NeighbourRoute, Node, OWN_HOPS, Packet, TYPE,
+    Verdict, word,
 };
 
 /// A header without options.
@@ -121,9 +122,11 @@ pub(crate) fn decide(node: &mut impl Node, packet: Packet<'_>, answer: &mut Vec<
         },
     };
     let way = match node.place(header.to.into(), flow) {
-        Place::Towards(way) => way,
-        Place::Own => return own(node, &header, ip, answer),
-        Place::Nowhere => return complain(node, &header, ip, (NO_NETWORK, Cause::NoRoute), answer),
+        AddressLocation::Towards(way) => way,
+        AddressLocation::Own => return own(node, &header, ip, answer),
+        AddressLocation::Nowhere => {
+            return complain(node, &header, ip, (NO_NETWORK, Cause::NoRoute), answer);
+        }
     };
     if header.hops <= 1 {
         return complain(node, &header, ip, (EXPIRED, Cause::Expired), answer);
@@ -200,7 +203,7 @@ fn echo(
 }
 
 /// Returns the path of an answer.
-fn back(node: &impl Node, (from, to): (Ipv4Addr, Ipv4Addr)) -> Option<Way> {
+fn back(node: &impl Node, (from, to): (Ipv4Addr, Ipv4Addr)) -> Option<NeighbourRoute> {
     let addresses = [from.octets(), to.octets()];
     let flow = Flow {
         addresses: addresses.as_flattened(),
@@ -208,8 +211,8 @@ fn back(node: &impl Node, (from, to): (Ipv4Addr, Ipv4Addr)) -> Option<Way> {
         transport: &[],
     };
     match node.place(to.into(), flow) {
-        Place::Towards(way) => Some(way),
-        Place::Own | Place::Nowhere => None,
+        AddressLocation::Towards(way) => Some(way),
+        AddressLocation::Own | AddressLocation::Nowhere => None,
     }
 }
 

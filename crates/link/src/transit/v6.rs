@@ -4,7 +4,8 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use crate::transit::icmp::{Complaint, ICMPV6, UDP, is_right, pseudo, seal};
 use crate::transit::{
-    Cause, ETHERTYPE_IPV6, Flow, Node, OWN_HOPS, Packet, Place, TYPE, Verdict, Way, word,
+    AddressLocation, Cause, ETHERTYPE_IPV6, Flow, NeighbourRoute, Node, OWN_HOPS, Packet, TYPE,
+    Verdict, word,
 };
 
 const HEADER: usize = 40;
@@ -83,7 +84,7 @@ pub(crate) fn decide(node: &mut impl Node, packet: Packet<'_>, answer: &mut Vec<
         return Verdict::Drop(Cause::Address);
     }
     // Path back to a neighbour that uses its link-local address.
-    let neighbour = is_link_local(header.from).then_some(Way {
+    let neighbour = is_link_local(header.from).then_some(NeighbourRoute {
         port,
         far_port: from,
     });
@@ -111,10 +112,10 @@ pub(crate) fn decide(node: &mut impl Node, packet: Packet<'_>, answer: &mut Vec<
     };
     // A packet from a link-local address must not be forwarded (RFC 4291, section 2.5.6).
     let way = match asked.node.place(header.to.into(), flow) {
-        Place::Own => return asked.own(answer),
+        AddressLocation::Own => return asked.own(answer),
         _ if neighbour.is_some() => return Verdict::Drop(Cause::Address),
-        Place::Towards(way) => way,
-        Place::Nowhere => return asked.complain((NO_ROUTE, Cause::NoRoute), answer),
+        AddressLocation::Towards(way) => way,
+        AddressLocation::Nowhere => return asked.complain((NO_ROUTE, Cause::NoRoute), answer),
     };
     if header.hops <= 1 {
         return asked.complain((EXPIRED, Cause::Expired), answer);
@@ -133,12 +134,12 @@ struct Unforwarded<'a, N> {
     node: &'a mut N,
     header: &'a Header,
     ip: &'a [u8],
-    neighbour: Option<Way>,
+    neighbour: Option<NeighbourRoute>,
 }
 
 impl<N: Node> Unforwarded<'_, N> {
     /// Returns the path of an answer from an address of the node.
-    fn back(&self, from: Ipv6Addr) -> Option<Way> {
+    fn back(&self, from: Ipv6Addr) -> Option<NeighbourRoute> {
         let to = self.header.from;
         let addresses = [from.octets(), to.octets()];
         let flow = Flow {
@@ -148,8 +149,8 @@ impl<N: Node> Unforwarded<'_, N> {
         };
         self.neighbour
             .or_else(|| match self.node.place(to.into(), flow) {
-                Place::Towards(way) => Some(way),
-                Place::Own | Place::Nowhere => None,
+                AddressLocation::Towards(way) => Some(way),
+                AddressLocation::Own | AddressLocation::Nowhere => None,
             })
     }
 

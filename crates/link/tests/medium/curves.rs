@@ -1,6 +1,6 @@
 //! The channel against closed forms: ALOHA, slotted ALOHA, carrier sense with one window, slots.
 
-use constel_link::medium::{Access, Counters, Frame, Hearing, Medium, Spec};
+use constel_link::medium::{Access, Counters, Frame, Medium, Reception, Spec};
 
 use super::drive::{
     FRAME_NS, SECOND_NS, all_hear, aloha, bianchi, carrier_sense, frame, saturated, spec,
@@ -52,7 +52,7 @@ fn two_saturating_senders_share_the_airtime() {
         3,
     )
     .unwrap();
-    all_hear(&mut medium, 3, Hearing::default());
+    all_hear(&mut medium, 3, Reception::default());
     saturated(&mut medium, 2, 100);
     let [a, b] = [0, 1].map(|port| medium.counters(port).airtime_ns as f64);
     let share = a / (a + b);
@@ -77,7 +77,7 @@ fn who_does_not_hear_the_other_collides_and_who_does_not() {
             3,
         )
         .unwrap();
-        all_hear(&mut medium, 3, Hearing::default());
+        all_hear(&mut medium, 3, Reception::default());
         if !hear_each_other {
             medium.hear(0, 1, None);
             medium.hear(1, 0, None);
@@ -98,9 +98,9 @@ fn a_broadcast_takes_one_airtime_however_many_hear_it() {
         all_hear(
             &mut medium,
             ports,
-            Hearing {
+            Reception {
                 delay_ns: 1000,
-                ..Hearing::default()
+                ..Reception::default()
             },
         );
         let mut events = Vec::new();
@@ -130,9 +130,9 @@ fn slots_never_collide_and_each_gets_its_own() {
     all_hear(
         &mut medium,
         PORTS,
-        Hearing {
+        Reception {
             delay_ns: 213_500,
-            ..Hearing::default()
+            ..Reception::default()
         },
     );
     saturated(&mut medium, PORTS, 50);
@@ -153,10 +153,10 @@ fn slots_never_collide_and_each_gets_its_own() {
 
 #[test]
 fn longer_frames_are_lost_more_often() {
-    let hearing = Hearing {
+    let hearing = Reception {
         bit_error_ratio: 1e-5,
         loss_ratio: 0.01,
-        ..Hearing::default()
+        ..Reception::default()
     };
     let mut medium = Medium::new(spec(Access::Aloha), 2).unwrap();
     medium.hear(0, 1, Some(hearing));
@@ -207,9 +207,9 @@ fn the_same_seed_gives_the_same_events_and_another_does_not() {
         all_hear(
             &mut medium,
             4,
-            Hearing {
+            Reception {
                 loss_ratio: 0.1,
-                ..Hearing::default()
+                ..Reception::default()
             },
         );
         saturated(&mut medium, 4, 2)
@@ -224,9 +224,9 @@ fn who_sends_is_deaf() {
     all_hear(
         &mut medium,
         2,
-        Hearing {
+        Reception {
             delay_ns: 100,
-            ..Hearing::default()
+            ..Reception::default()
         },
     );
     let mut events = Vec::new();

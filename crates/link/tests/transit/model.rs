@@ -5,7 +5,7 @@ use crate::transit::given;
 
 use std::net::IpAddr;
 
-use constel_link::transit::{Cause, Packet, Place, Verdict, decide};
+use constel_link::transit::{AddressLocation, Cause, Packet, Verdict, decide};
 use constel_link::{PortId, mac_of};
 use given::{Known, Net, Sent, checks, link_local, parse, sum};
 use proptest::prelude::*;
@@ -18,23 +18,23 @@ fn expected(known: &Known, sent: &Sent) -> Verdict {
             return silent;
         }
         match known.longest_prefix(sent.from) {
-            Place::Towards(way) => Verdict::Answer(way, Some(cause)),
-            Place::Own | Place::Nowhere => silent,
+            AddressLocation::Towards(way) => Verdict::Answer(way, Some(cause)),
+            AddressLocation::Own | AddressLocation::Nowhere => silent,
         }
     };
     let way = match known.longest_prefix(sent.to) {
-        Place::Own if sent.is_echo => {
+        AddressLocation::Own if sent.is_echo => {
             return match known.longest_prefix(sent.from) {
-                Place::Towards(way) if sent.ip_len() <= known.mtu(way.port) => {
+                AddressLocation::Towards(way) if sent.ip_len() <= known.mtu(way.port) => {
                     Verdict::Answer(way, None)
                 }
                 _ => Verdict::Drop(Cause::NoProgram),
             };
         }
-        Place::Own if sent.is_icmp => return Verdict::Drop(Cause::NoProgram),
-        Place::Own => return complain(Cause::NoProgram),
-        Place::Nowhere => return complain(Cause::NoRoute),
-        Place::Towards(way) => way,
+        AddressLocation::Own if sent.is_icmp => return Verdict::Drop(Cause::NoProgram),
+        AddressLocation::Own => return complain(Cause::NoProgram),
+        AddressLocation::Nowhere => return complain(Cause::NoRoute),
+        AddressLocation::Towards(way) => way,
     };
     if sent.hops <= 1 {
         complain(Cause::Expired)

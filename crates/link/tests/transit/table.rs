@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use constel_link::packet::{fold, words_sum};
 use constel_link::transit::{
-    Flow, GoalAddresses, Limit, Member, MemberPort, Node, Packet, Place, Table, TableError,
-    TableSpec, Verdict, Way, Ways, decide,
+    AddressLocation, DestinationAddresses, DestinationRoutes, Flow, Limit, Member, MemberPort,
+    NeighbourRoute, Node, Packet, Table, TableError, TableSpec, Verdict, decide,
 };
 use constel_link::{PortId, mac_of};
 
@@ -56,7 +56,7 @@ fn spec() -> TableSpec {
     TableSpec {
         ports: 5,
         members: vec![a, b],
-        goals: vec![GoalAddresses(vec![v4(9).into(), v6(9).into()])],
+        goals: vec![DestinationAddresses(vec![v4(9).into(), v6(9).into()])],
         v4_of_ports: vec![
             (laser(0), PortId(0)),
             (laser(1), PortId(2)),
@@ -67,8 +67,8 @@ fn spec() -> TableSpec {
     }
 }
 
-fn towards(port: u32, far_port: u32) -> Place {
-    Place::Towards(Way {
+fn towards(port: u32, far_port: u32) -> AddressLocation {
+    AddressLocation::Towards(NeighbourRoute {
         port: PortId(port),
         far_port: PortId(far_port),
     })
@@ -79,28 +79,28 @@ fn ways_come_change_and_go_for_both_families_at_once() {
     let table = Table::new(spec()).unwrap();
     let goal = table.goal(v4(9).into()).unwrap();
     assert_eq!(table.goal(v6(9).into()), Some(goal));
-    let both = |wanted: Place| {
+    let both = |wanted: AddressLocation| {
         for address in [IpAddr::from(v4(9)), v6(9).into()] {
             assert_eq!(table.place(0, address, &ANY), wanted);
-            assert_eq!(table.place(1, address, &ANY), Place::Nowhere);
+            assert_eq!(table.place(1, address, &ANY), AddressLocation::Nowhere);
         }
     };
-    both(Place::Nowhere);
+    both(AddressLocation::Nowhere);
     for (port, far) in [(0, 2), (1, 4), (0xff_ffff, 0xff_fffe)] {
-        let way = Way {
+        let way = NeighbourRoute {
             port: PortId(port),
             far_port: PortId(far),
         };
         table.set(0, goal, &[way]);
-        assert_eq!(table.ways(0, goal), Ways::One(Some(way)));
+        assert_eq!(table.ways(0, goal), DestinationRoutes::One(Some(way)));
         both(towards(port, far));
     }
     table.set(0, goal, &[]);
-    both(Place::Nowhere);
+    both(AddressLocation::Nowhere);
     table.set(7, goal, &[]);
     assert_eq!(
         table.ways(7, goal),
-        Ways::One(None),
+        DestinationRoutes::One(None),
         "there is no such node"
     );
 }
@@ -113,15 +113,18 @@ fn a_node_knows_itself_and_who_is_beside_it() {
     assert_eq!(table.member_of(PortId(5)), None);
     let at = |a, b, c, d| IpAddr::from(Ipv4Addr::new(a, b, c, d));
     for own in [at(10, 0, 0, 1), at(10, 128, 0, 0), at(10, 64, 0, 1)] {
-        assert_eq!(table.place(0, own, &ANY), Place::Own, "{own}");
+        assert_eq!(table.place(0, own, &ANY), AddressLocation::Own, "{own}");
     }
-    assert_eq!(table.place(0, v6(1).into(), &ANY), Place::Own);
+    assert_eq!(table.place(0, v6(1).into(), &ANY), AddressLocation::Own);
     assert_eq!(table.place(0, at(10, 128, 0, 1), &ANY), towards(0, 2));
     assert_eq!(table.place(0, at(10, 64, 0, 3), &ANY), towards(1, 4));
-    assert_eq!(table.place(0, at(10, 64, 0, 77), &ANY), Place::Nowhere);
+    assert_eq!(
+        table.place(0, at(10, 64, 0, 77), &ANY),
+        AddressLocation::Nowhere
+    );
     assert_eq!(
         table.place(0, v4(2).into(), &ANY),
-        Place::Nowhere,
+        AddressLocation::Nowhere,
         "no goal"
     );
     let mut limit = Limit::default();
@@ -142,7 +145,7 @@ fn what_would_take_all_memory_is_refused() {
     };
     let spec = TableSpec {
         members: vec![member; 30_000],
-        goals: vec![GoalAddresses::default(); 30_000],
+        goals: vec![DestinationAddresses::default(); 30_000],
         ..TableSpec::default()
     };
     let TableError::TooLarge { bytes, .. } = Table::new(spec).unwrap_err();
@@ -154,15 +157,15 @@ fn what_would_take_all_memory_is_refused() {
 fn flows_keep_to_one_way_and_are_spread_over_all() {
     let table = Table::new(spec()).unwrap();
     let goal = table.goal(v4(9).into()).unwrap();
-    let ways: Vec<Way> = (0..3)
-        .map(|n| Way {
+    let ways: Vec<NeighbourRoute> = (0..3)
+        .map(|n| NeighbourRoute {
             port: PortId(n % 2),
             far_port: PortId(n + 2),
         })
         .collect();
     for member in 0..2 {
         table.set(member, goal, &ways);
-        assert_eq!(table.ways(member, goal), Ways::Several(&ways));
+        assert_eq!(table.ways(member, goal), DestinationRoutes::Several(&ways));
         assert_eq!(table.ways_to(member, v6(9).into()), ways);
     }
     let taken = |member, protocol, source_port: u16, rest: u8| {
@@ -173,7 +176,7 @@ fn flows_keep_to_one_way_and_are_spread_over_all() {
             transport: &[high, low, 0, 80, rest, rest],
         };
         match table.place(member, v4(9).into(), &flow) {
-            Place::Towards(way) => ways.iter().position(|own| *own == way).unwrap(),
+            AddressLocation::Towards(way) => ways.iter().position(|own| *own == way).unwrap(),
             other => panic!("{other:?}"),
         }
     };
@@ -200,7 +203,7 @@ fn flows_keep_to_one_way_and_are_spread_over_all() {
         "nodes choose by themselves: {alike}"
     );
     table.set(0, goal, &ways[..1]);
-    assert_eq!(table.ways(0, goal), Ways::One(Some(ways[0])));
+    assert_eq!(table.ways(0, goal), DestinationRoutes::One(Some(ways[0])));
     assert_eq!(table.ways_to(0, v4(1).into()), [], "its own");
 }
 
@@ -228,7 +231,7 @@ fn udp(ipv6: bool, source_port: u16, fragment: bool) -> Vec<u8> {
 #[test]
 fn packets_take_the_way_of_their_flow() {
     let table = Table::new(spec()).unwrap();
-    let ways = [(0, 2), (1, 4)].map(|(port, far_port)| Way {
+    let ways = [(0, 2), (1, 4)].map(|(port, far_port)| NeighbourRoute {
         port: PortId(port),
         far_port: PortId(far_port),
     });

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{FlowError, Outcome, Piece, Rtt};
+use super::{FlowError, Outcome, Rtt, TransferInterval};
 
 /// Parses the client's document to the flow's row. The throughput is the one that the receiver counted.
 ///
@@ -54,12 +54,12 @@ pub fn parse(output: &str) -> Result<Outcome, FlowError> {
 }
 
 /// Returns the intervals that the client counted; empty if the document has none.
-pub fn intervals(output: &str) -> Vec<Piece> {
+pub fn intervals(output: &str) -> Vec<TransferInterval> {
     let document: Value = serde_json::from_str(output).unwrap_or_default();
     let piece = |interval: &Value| {
         let (sum, stream) = (&interval["sum"], &interval["streams"][0]);
         let (from_s, to_s) = (sum["start"].as_f64()?, sum["end"].as_f64()?);
-        (to_s > from_s).then_some(Piece {
+        (to_s > from_s).then_some(TransferInterval {
             from_s,
             to_s,
             throughput_bps: sum["bits_per_second"].as_f64()?,

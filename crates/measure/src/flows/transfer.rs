@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{FlowError, Outcome, Owd, Piece};
+use super::{FlowError, Outcome, Owd, TransferInterval};
 
 const TOOL: &str = "constel-transfer";
 
@@ -57,14 +57,14 @@ pub fn learn_sent(outcome: &mut Outcome, sender: &str) -> Result<(), FlowError> 
 }
 
 /// Returns the intervals of the transfer; empty if the receiver printed none.
-pub fn intervals(receiver: &str) -> Vec<Piece> {
+pub fn intervals(receiver: &str) -> Vec<TransferInterval> {
     let received = last_object(receiver, "receiver").unwrap_or_default();
     let Some(length_s) = received["interval_s"].as_f64().filter(|s| *s > 0.0) else {
         return Vec::new();
     };
     let piece = |(number, interval): (usize, &Value)| {
         let from_s = number as f64 * length_s;
-        Some(Piece {
+        Some(TransferInterval {
             from_s,
             to_s: from_s + length_s,
             throughput_bps: interval["bytes"].as_u64()? as f64 * 8.0 / length_s,

@@ -14,7 +14,7 @@ const WRITTEN_WITHIN_NS: u64 = 100_000_000;
 
 /// The parameters of probing: destination, interval, size and duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ask {
+pub struct ProbeOptions {
     /// The address of the responder.
     pub to: SocketAddr,
     /// Time between two probes, nanoseconds, more than 0.
@@ -36,7 +36,7 @@ pub struct Ask {
 ///
 /// # Errors
 /// When there is no socket, or rows cannot be written. A probe that cannot be sent is a row.
-pub fn ask(ask: &Ask, stop: &AtomicBool, out: impl Write) -> io::Result<()> {
+pub fn ask(ask: &ProbeOptions, stop: &AtomicBool, out: impl Write) -> io::Result<()> {
     let any: IpAddr = match ask.to {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -157,7 +157,7 @@ mod tests {
             let at = UdpSocket::bind(at).unwrap().local_addr().unwrap();
             let stop = AtomicBool::new(false);
             let (ready, is_ready) = mpsc::channel();
-            let asked = Ask {
+            let asked = ProbeOptions {
                 to: at,
                 interval_ns: 5_000_000,
                 size: 56,
@@ -207,7 +207,7 @@ mod tests {
             let at = UdpSocket::bind(at).unwrap().local_addr().unwrap();
             let stop = AtomicBool::new(false);
             let (ready, is_ready) = mpsc::channel();
-            let asked = Ask {
+            let asked = ProbeOptions {
                 to: at,
                 interval_ns: 10_000_000,
                 size: 56,
@@ -259,7 +259,7 @@ mod tests {
         nobody
             .set_read_timeout(Some(std::time::Duration::from_secs(5)))
             .unwrap();
-        let asked = Ask {
+        let asked = ProbeOptions {
             to: nobody.local_addr().unwrap(),
             interval_ns: 10_000_000,
             size: 16,
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn whoever_cannot_send_says_so_and_stop_is_soon() {
         // A socket must request broadcast explicitly, so that this send fails.
-        let asked = Ask {
+        let asked = ProbeOptions {
             to: "255.255.255.255:9".parse().unwrap(),
             interval_ns: 1_000_000,
             size: 16,

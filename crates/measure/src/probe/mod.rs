@@ -34,4 +34,4 @@ pub mod row;
 mod stamped;
 
 pub use answer::{LISTENING, answer};
-pub use ask::{Ask, ask};
+pub use ask::{ProbeOptions, ask};

@@ -88,19 +88,19 @@ impl fmt::Display for Row {
 /// The error for a line that is not a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a row of probes ({HEADER})")]
-pub struct NoRow;
+pub struct RowError;
 
 impl FromStr for Row {
-    type Err = NoRow;
+    type Err = RowError;
 
-    fn from_str(line: &str) -> Result<Self, NoRow> {
+    fn from_str(line: &str) -> Result<Self, RowError> {
         let mut cells = line.split(',');
-        let mut cell = || cells.next().ok_or(NoRow);
-        let seq = cell()?.parse().map_err(|_| NoRow)?;
-        let sent_ns = decimal::<9>(cell()?).ok_or(NoRow)?;
+        let mut cell = || cells.next().ok_or(RowError);
+        let seq = cell()?.parse().map_err(|_| RowError)?;
+        let sent_ns = decimal::<9>(cell()?).ok_or(RowError)?;
         let mut delay = || match cell()? {
             "" => Ok(None),
-            text => decimal::<3>(text).map(Some).ok_or(NoRow),
+            text => decimal::<3>(text).map(Some).ok_or(RowError),
         };
         let (there_ns, back_ns, rtt_ns) = (delay()?, delay()?, delay()?);
         let word = cell()?;
@@ -111,7 +111,7 @@ impl FromStr for Row {
             there_ns,
             back_ns,
             rtt_ns,
-            fate: known.ok_or(NoRow)?.0,
+            fate: known.ok_or(RowError)?.0,
         };
         let adds_up = match (there_ns, back_ns) {
             (None, None) => true,
@@ -121,7 +121,7 @@ impl FromStr for Row {
         // A line that was cut off or changed is rejected as a whole.
         (cells.next().is_none() && adds_up)
             .then_some(row)
-            .ok_or(NoRow)
+            .ok_or(RowError)
     }
 }
 
@@ -181,7 +181,7 @@ mod tests {
             "7,1.200000034,+702.413,0.600,703.013,ok",
             "7,1.200000034,,,,gone",
         ] {
-            assert_eq!(bad.parse::<Row>(), Err(NoRow), "{bad}");
+            assert_eq!(bad.parse::<Row>(), Err(RowError), "{bad}");
         }
     }
 

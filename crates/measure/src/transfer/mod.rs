@@ -45,14 +45,14 @@ impl TransferError {
 
 /// The amount of data to fetch, and the time limit.
 #[derive(Debug, Clone, Copy)]
-pub struct Goal {
+pub struct FetchLimits {
     /// The number of bytes; `None` for as many as the time allows.
     pub bytes: Option<u64>,
     /// The time limit, from the first request on.
     pub time: Duration,
 }
 
-impl Goal {
+impl FetchLimits {
     /// Returns whether that many bytes are enough.
     pub fn met(&self, received: u64) -> bool {
         self.bytes.is_some_and(|bytes| received >= bytes)

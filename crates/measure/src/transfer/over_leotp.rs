@@ -8,7 +8,7 @@ use leotp::rt::{Fetch, FetchOptions, Publisher, cpu_seconds, peak_rss_bytes, sto
 
 use crate::transfer::record::Stamped;
 use crate::transfer::report::{Measure, Received, Receiver, Sent};
-use crate::transfer::{Goal, TransferError, mono_ns};
+use crate::transfer::{FetchLimits, TransferError, mono_ns};
 
 const NAME: &str = "leotp";
 
@@ -76,7 +76,7 @@ pub fn serve(
 /// When the kernel refuses an operation, or the records cannot be written.
 pub fn fetch(
     remote: SocketAddr,
-    goal: Goal,
+    goal: FetchLimits,
     params: Params,
     measure: Measure<'_>,
 ) -> Result<Received, TransferError> {

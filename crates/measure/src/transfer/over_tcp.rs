@@ -11,7 +11,7 @@ use rustix::net::sockopt;
 use crate::transfer::record::{RECORD_BYTES, write};
 use crate::transfer::report::{Measure, Received, Receiver, Sent};
 use crate::transfer::sys::{TcpInfo, keep_unsent_below, wait_writable};
-use crate::transfer::{Goal, TransferError, mono_ns};
+use crate::transfer::{FetchLimits, TransferError, mono_ns};
 
 const NAME: &str = "tcp";
 
@@ -129,7 +129,7 @@ fn is_gone(error: &std::io::Error) -> bool {
 /// When the server does not answer, the connection breaks, or the records cannot be written.
 pub fn fetch(
     remote: SocketAddr,
-    goal: Goal,
+    goal: FetchLimits,
     measure: Measure<'_>,
 ) -> Result<Received, TransferError> {
     let io = |what: &str| TransferError::io(format!("{what} {remote}"));

@@ -11,7 +11,7 @@ use crate::transfer::record::Stamped;
 use crate::transfer::report::{Measure, Received, Receiver, Sent};
 use crate::transfer::sys::{enlarge_buffers, wait_readable};
 use crate::transfer::vivace::{Confirmation, Data, MAX_DATAGRAM, Receiver as Stream, Sender};
-use crate::transfer::{Goal, TransferError, mono_ns};
+use crate::transfer::{FetchLimits, TransferError, mono_ns};
 
 const NAME: &str = "vivace";
 /// The datagrams with which a receiver begins and ends a transfer. The last is sent a few times because it may be
@@ -140,7 +140,7 @@ fn send(
 /// When the kernel refuses an operation, or the records cannot be written.
 pub fn fetch(
     remote: SocketAddr,
-    goal: Goal,
+    goal: FetchLimits,
     measure: Measure<'_>,
 ) -> Result<Received, TransferError> {
     let any: SocketAddr = if remote.is_ipv4() {

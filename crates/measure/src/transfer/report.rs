@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::transfer::record::{Arrived, Checker, RECORD_BYTES};
-use crate::transfer::{Goal, TransferError, mono_ns};
+use crate::transfer::{FetchLimits, TransferError, mono_ns};
 
 /// The results of the receiver.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -127,7 +127,7 @@ pub struct Measure<'a> {
 #[derive(Debug)]
 pub struct Receiver<'a> {
     transport: &'static str,
-    goal: Goal,
+    goal: FetchLimits,
     measure: Measure<'a>,
     started_ns: u64,
     first_ns: Option<u64>,
@@ -140,7 +140,7 @@ pub struct Receiver<'a> {
 
 impl<'a> Receiver<'a> {
     /// Starts the clock.
-    pub fn start(transport: &'static str, goal: Goal, measure: Measure<'a>) -> Self {
+    pub fn start(transport: &'static str, goal: FetchLimits, measure: Measure<'a>) -> Self {
         let interval_ns = measure.interval_ns.max(1);
         Self {
             transport,
@@ -289,7 +289,7 @@ mod tests {
         let records = folder.path().join("records.csv");
         let mut owds = Vec::new();
         for apart in [false, true] {
-            let goal = Goal {
+            let goal = FetchLimits {
                 bytes: None,
                 time: std::time::Duration::from_secs(9),
             };

@@ -10,9 +10,9 @@ use constel_topology::{Layout, NodeId, Snapshot};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Change {
     /// Links that came.
-    pub came: Vec<(PortId, PortId)>,
+    pub added: Vec<(PortId, PortId)>,
     /// Links that went.
-    pub went: Vec<(PortId, PortId)>,
+    pub removed: Vec<(PortId, PortId)>,
 }
 
 /// Returns the nodes whose links appeared or disappeared, with these links. A change of a link's properties, such as delay
@@ -37,11 +37,11 @@ pub fn changes(layout: &Layout, before: &Snapshot, after: &Snapshot) -> BTreeMap
         match (gone, come) {
             (Some(gone), None) => {
                 let change = found.entry(of(gone.from)).or_default();
-                change.went.push((gone.from, gone.to));
+                change.removed.push((gone.from, gone.to));
             }
             (None, Some(come)) => {
                 let change = found.entry(of(come.from)).or_default();
-                change.came.push((come.from, come.to));
+                change.added.push((come.from, come.to));
             }
             _ => {}
         }

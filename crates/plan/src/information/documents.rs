@@ -206,22 +206,22 @@ pub struct Event {
     pub t_ns: Option<u64>,
     /// The event. The `kind` and the fields of the event are beside the other fields.
     #[serde(flatten)]
-    pub what: What,
+    pub what: InformationEvent,
 }
 
 /// The events for a node, by `kind`. The files already contain the change when the event arrives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum What {
-    /// Links of the node came or went: `peers.json` and, of the neighbourhood, `topology.json` are new.
+pub enum InformationEvent {
+    /// Links of the node appeared or disappeared: `peers.json` and, of the neighbourhood, `topology.json` are new.
     Peers {
         /// Of `peers.json`.
         revision: u64,
-        /// Links that came.
-        came: Vec<Met>,
-        /// Links that went.
-        went: Vec<Met>,
+        /// Links that appeared.
+        added: Vec<LinkEnd>,
+        /// Links that disappeared.
+        removed: Vec<LinkEnd>,
     },
     /// Links of the lab appeared or disappeared, and `topology.json` is new. Only sent to nodes that receive the whole
     /// topology.
@@ -255,7 +255,7 @@ pub enum What {
 
 /// An end of a link, as the node knows it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct Met {
+pub struct LinkEnd {
     /// The node's own port.
     pub port: String,
     /// The far node.

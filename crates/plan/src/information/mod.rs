@@ -5,12 +5,12 @@
 //! [`events`](Event), one per line; and a socket that accepts [`Request`]s. Files are replaced as a whole, never written in
 //! place.
 //!
-//! [`Telling`] creates the documents of a node from a plan. [`changes`] finds the nodes whose documents differ between two
+//! [`NodeInformation`] creates the documents of a node from a plan. [`changes`] finds the nodes whose documents differ between two
 //! topologies. This module does not use files, sockets or clocks.
 //!
 //! ```
-//! use constel_plan::information::{Stamp, Telling, changes};
-//! use constel_plan::{Blueprint, Lab, Ours};
+//! use constel_plan::information::{Stamp, NodeInformation, changes};
+//! use constel_plan::{Blueprint, Lab, LocalNodes};
 //! use constel_scenario::{DiskFiles, parse, resolve};
 //!
 //! let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/iridium.yaml");
@@ -18,7 +18,7 @@
 //! let lab = Lab::new(resolve(&parse(path, &text)?, &DiskFiles::beside(path))?)?;
 //! let blueprint = std::sync::Arc::new(Blueprint::new(lab).unwrap());
 //! let first = blueprint.lab.stepper().advance();
-//! let telling = Telling::new(&blueprint, &Ours::all()).unwrap();
+//! let telling = NodeInformation::new(&blueprint, &LocalNodes::all()).unwrap();
 //! let tokyo = blueprint.lab.layout.find("tokyo").unwrap().id;
 //! assert_eq!(telling.asking().collect::<Vec<_>>(), [tokyo]);
 //! let peers = telling.peers(tokyo, &first, Stamp { revision: 1, t_ns: 0 });
@@ -36,13 +36,13 @@ mod telling;
 
 pub use changes::{Change, changes};
 pub use documents::{
-    End, Event, Link, Met, Node, Peer, Peers, Port, Ports, Scope, Seat, Topology, TopologyNode,
-    What,
+    End, Event, InformationEvent, Link, LinkEnd, Node, Peer, Peers, Port, Ports, Scope, Seat,
+    Topology, TopologyNode,
 };
 pub use opensn::{OPENSN, OPENSN_FOLDER, OpenSn, OpenSnEnd, OpenSnLink};
 pub use schema::schema_json;
 pub use socket::{Links, LiveLink, Refusal, Request};
-pub use telling::{Asked, Stamp, Telling};
+pub use telling::{ExtraInformation, NodeInformation, Stamp};
 
 /// Path of the folder in a node.
 pub const FOLDER: &str = "/run/constel";

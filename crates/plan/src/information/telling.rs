@@ -11,14 +11,14 @@ use constel_topology::{LaserSlot, NodeId, Snapshot};
 use crate::information::changes::Change;
 use crate::information::opensn;
 use crate::information::{
-    End, Link, Links, LiveLink, Met, Node, OpenSn, OpenSnEnd, OpenSnLink, Peer, Peers, Port, Ports,
-    Scope, Seat, Topology, TopologyNode, VERSION,
+    End, Link, LinkEnd, Links, LiveLink, Node, OpenSn, OpenSnEnd, OpenSnLink, Peer, Peers, Port,
+    Ports, Scope, Seat, Topology, TopologyNode, VERSION,
 };
-use crate::{Blueprint, Ours, node_ifindex};
+use crate::{Blueprint, LocalNodes, node_ifindex};
 
 /// The information that a node requests in addition to the common information.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct ExtraInformation {
     /// How much of the topology.
     pub scope: Scope,
     /// Whether in [OpenSN's form](crate::information::OpenSn) as well.
@@ -37,16 +37,16 @@ pub struct Stamp {
 }
 
 /// The information for the nodes of a lab that are on one machine.
-pub struct Telling {
+pub struct NodeInformation {
     blueprint: Arc<Blueprint>,
-    asked: BTreeMap<NodeId, Asked>,
+    asked: BTreeMap<NodeId, ExtraInformation>,
 }
 
-impl Telling {
+impl NodeInformation {
     /// Creates the information for those nodes of this lab that are on this machine. Returns `None` if none of them requests
     /// any.
     #[must_use]
-    pub fn new(blueprint: &Arc<Blueprint>, ours: &Ours) -> Option<Self> {
+    pub fn new(blueprint: &Arc<Blueprint>, ours: &LocalNodes) -> Option<Self> {
         let entries = &blueprint.lab.scenario.information;
         let nodes = blueprint.lab.layout.nodes().iter();
         let nodes = nodes.filter(|node| ours.has(node.id));
@@ -56,7 +56,7 @@ impl Telling {
                 .filter(|entry| entry.is_for(node.class.name, &node.name))
                 .peekable();
             own.peek()?;
-            let mut asked = Asked {
+            let mut asked = ExtraInformation {
                 scope: Scope::Neighbourhood,
                 opensn: false,
                 user: BTreeMap::new(),
@@ -94,7 +94,7 @@ impl Telling {
 
     /// Returns the information that a node requests, or `None` if it requests none.
     #[must_use]
-    pub fn asked(&self, node: NodeId) -> Option<&Asked> {
+    pub fn asked(&self, node: NodeId) -> Option<&ExtraInformation> {
         self.asked.get(&node)
     }
 
@@ -282,14 +282,14 @@ impl Telling {
 
     /// Links that came, and those that went, in the words of an event.
     #[must_use]
-    pub fn met(&self, change: &Change) -> (Vec<Met>, Vec<Met>) {
+    pub fn met(&self, change: &Change) -> (Vec<LinkEnd>, Vec<LinkEnd>) {
         let layout = &self.blueprint.lab.layout;
-        let met = |(port, far): &(PortId, PortId)| Met {
+        let met = |(port, far): &(PortId, PortId)| LinkEnd {
             port: layout.port(*port).name().to_owned(),
             node: layout.node(layout.port(*far).node).name.clone(),
         };
         let all = |ends: &[(PortId, PortId)]| ends.iter().map(met).collect();
-        (all(&change.came), all(&change.went))
+        (all(&change.added), all(&change.removed))
     }
 
     fn link(&self, a: PortId, b: PortId) -> Link {

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use constel_orbit::Geodetic;
 use constel_scenario::Diagnostics;
 use constel_scenario::model::{self, Name, NodesNamed};
-use constel_topology::{Centre, FailureTarget, Network, Trouble};
+use constel_topology::{Centre, Disruption, FailureTarget, Network};
 
 /// Converts the effect of a failure on one network. Patterns that match no member are errors.
 pub(crate) fn make(
     name: &Name,
-    trouble: &model::Trouble,
+    trouble: &model::Disruption,
     networks: &[Network],
     errors: &mut Diagnostics,
 ) -> Option<FailureTarget> {
@@ -35,7 +35,7 @@ pub(crate) fn make(
         found
     };
     let trouble = match trouble {
-        model::Trouble::Partition(groups) => {
+        model::Disruption::Partition(groups) => {
             let mut all: Vec<BTreeSet<usize>> = Vec::new();
             for group in groups {
                 let own = places(group, errors);
@@ -52,13 +52,13 @@ pub(crate) fn make(
                 let message = format!("all members of `{name}` are in one group");
                 errors.push(groups[0][0].error("no-effect", message));
             }
-            Trouble::Partition(all)
+            Disruption::Partition(all)
         }
-        model::Trouble::Jamming {
+        model::Disruption::Jamming {
             centre,
             radius,
             loss,
-        } => Trouble::Jamming {
+        } => Disruption::Jamming {
             centre: match centre {
                 model::Centre::Node(name) => Centre::Node(name.to_string()),
                 model::Centre::Place {
@@ -73,12 +73,12 @@ pub(crate) fn make(
             radius_m: radius.m(),
             loss_ratio: loss.get(),
         },
-        model::Trouble::Disturbance {
+        model::Disruption::Disturbance {
             from,
             to,
             loss,
             extra_delay,
-        } => Trouble::Disturbance {
+        } => Disruption::Disturbance {
             from: places(from, errors),
             to: places(to, errors),
             loss_ratio: loss.get(),

@@ -24,7 +24,7 @@ use crate::failed::FailedEdges;
 use crate::step_plan::{Adjacency, NodeChanges, RouteRow, StepPlan};
 
 use moment::Moment;
-pub use pairs::{PairSeen, PathSeen, PathsNews};
+pub use pairs::{PairStatistics, PathCountChange, PathStatistics};
 use parting::part;
 use routes::RoutePlanner;
 pub use routes::{PlannedRoutes, destinations};
@@ -282,7 +282,7 @@ impl Planner {
 
     /// Returns the statistics of each pair with disjoint paths, in the order of the addresses' pairs.
     #[must_use]
-    pub fn pairs_seen(&self) -> &[PairSeen] {
+    pub fn pairs_seen(&self) -> &[PairStatistics] {
         let pairs = self
             .routes
             .as_ref()
@@ -291,7 +291,7 @@ impl Planner {
     }
 
     /// Returns the pairs whose number of disjoint paths changed since the last call.
-    pub fn take_paths_news(&mut self) -> Vec<PathsNews> {
+    pub fn take_paths_news(&mut self) -> Vec<PathCountChange> {
         let pairs = self
             .routes
             .as_mut()

@@ -9,7 +9,7 @@ use constel_topology::NodeId;
 
 use super::moment::Moment;
 use crate::blueprint::Blueprint;
-use crate::step_plan::{Goal, RouteRow};
+use crate::step_plan::{RouteDestination, RouteRow};
 
 /// The paths of all pairs: by pair, in order of delay.
 type Found = Vec<Vec<Vec<PathHop>>>;
@@ -17,24 +17,24 @@ type Found = Vec<Vec<Vec<PathHop>>>;
 /// The routes to the ends of paths as planned last, and the statistics of the paths.
 pub(super) struct Pairs {
     held: PathRoutes,
-    seen: Vec<PairSeen>,
-    news: Vec<PathsNews>,
+    seen: Vec<PairStatistics>,
+    news: Vec<PathCountChange>,
 }
 
 /// The statistics of one pair.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PairSeen {
+pub struct PairStatistics {
     /// The number of paths in the last report; at first the requested number.
     told: usize,
     /// The number of steps with each number of paths, from none to the requested number.
     pub steps_by_paths: Vec<usize>,
     /// The paths, in order of delay.
-    pub paths: Vec<PathSeen>,
+    pub paths: Vec<PathStatistics>,
 }
 
 /// The statistics of one path.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct PathSeen {
+pub struct PathStatistics {
     hops: Vec<(PortId, PortId)>,
     /// The number of steps at which its nodes differed from those before.
     pub changes: usize,
@@ -44,7 +44,7 @@ pub struct PathSeen {
 
 /// A change in the number of paths of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PathsNews {
+pub struct PathCountChange {
     /// Lab time, nanoseconds.
     pub t_ns: u64,
     /// The pair's number.
@@ -67,10 +67,10 @@ impl Pairs {
     /// Creates the state; `None` when no pair has paths.
     pub(super) fn wanted(blueprint: &Blueprint) -> Option<Self> {
         let pairs = blueprint.addresses.paths().pairs();
-        let seen = pairs.iter().map(|pair| PairSeen {
+        let seen = pairs.iter().map(|pair| PairStatistics {
             told: usize::from(pair.paths),
             steps_by_paths: vec![0; usize::from(pair.paths) + 1],
-            paths: vec![PathSeen::default(); usize::from(pair.paths)],
+            paths: vec![PathStatistics::default(); usize::from(pair.paths)],
         });
         (!pairs.is_empty()).then(|| Self {
             held: PathRoutes::default(),
@@ -109,7 +109,7 @@ impl Pairs {
         for (pair, (seen, paths)) in self.seen.iter_mut().zip(&planned.found).enumerate() {
             if seen.told != paths.len() {
                 seen.told = paths.len();
-                self.news.push(PathsNews {
+                self.news.push(PathCountChange {
                     t_ns: match planned.moment {
                         Moment::Step => planned.t_ns,
                         Moment::Within(now_ns) => now_ns,
@@ -129,7 +129,7 @@ impl Pairs {
     pub(super) fn rows_of(&self, node: NodeId) -> impl Iterator<Item = RouteRow> {
         let row = move |(end, hop)| RouteRow {
             node,
-            goal: Goal::Path(end),
+            goal: RouteDestination::Path(end),
             set: true,
             hop,
             others: Vec::new(),
@@ -138,17 +138,17 @@ impl Pairs {
     }
 
     /// Returns the pairs whose number of paths changed since the last call.
-    pub(super) fn take_news(&mut self) -> Vec<PathsNews> {
+    pub(super) fn take_news(&mut self) -> Vec<PathCountChange> {
         std::mem::take(&mut self.news)
     }
 
     /// Returns the statistics of each pair.
-    pub(super) fn seen(&self) -> &[PairSeen] {
+    pub(super) fn seen(&self) -> &[PairStatistics] {
         &self.seen
     }
 }
 
-impl PairSeen {
+impl PairStatistics {
     /// Counts one more step, with these paths.
     fn count(&mut self, paths: &[Vec<PathHop>]) {
         let first = self.steps_by_paths.iter().all(|steps| *steps == 0);

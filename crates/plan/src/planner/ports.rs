@@ -13,7 +13,7 @@ use constel_routing::graph::NextHop;
 use constel_topology::{NodeId, Snapshot};
 
 use crate::blueprint::Blueprint;
-use crate::step_plan::{Goal, RouteRow};
+use crate::step_plan::{RouteDestination, RouteRow};
 
 /// The routes to ports as planned last.
 pub(super) struct PortRoutes {
@@ -108,7 +108,7 @@ impl PortRoutes {
                 let (set, named) = (!hops.is_empty(), if hops.is_empty() { held } else { &hops });
                 rows.extend(named.split_first().map(|(hop, others)| RouteRow {
                     node,
-                    goal: Goal::Port(*port),
+                    goal: RouteDestination::Port(*port),
                     set,
                     hop: *hop,
                     others: others.to_vec(),

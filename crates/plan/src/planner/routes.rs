@@ -20,7 +20,7 @@ use super::ports::{PlannedPorts, PortRoutes};
 use crate::blueprint::Blueprint;
 use crate::failed::FailedEdges;
 use crate::next_nodes::{NextNodes, NextNodesAt};
-use crate::step_plan::{Goal, RouteRow, RoutesPlan, SharedWayRow, WayRow};
+use crate::step_plan::{RouteDestination, RouteRow, RoutesPlan, SharedRouteRow, StacklessRouteRow};
 
 /// The routes of all nodes as planned last.
 pub(super) struct RoutePlanner {
@@ -214,16 +214,16 @@ impl RoutePlanner {
             }
             if self.forwards[change.node.index()] {
                 if change.others.is_empty() {
-                    ways.push(WayRow {
+                    ways.push(StacklessRouteRow {
                         node: change.node,
                         destination: change.destination,
                         hop: change.next,
                     });
                 } else {
                     let hops = change.next.iter().chain(change.others);
-                    shared_ways.push(SharedWayRow {
+                    shared_ways.push(SharedRouteRow {
                         node: change.node,
-                        goal: Goal::Node(change.destination),
+                        goal: RouteDestination::Node(change.destination),
                         hops: hops.copied().collect(),
                     });
                 }
@@ -255,9 +255,9 @@ impl RoutePlanner {
         let mut path_rows = Vec::new();
         for change in paths.iter().flat_map(|planned| &planned.changes) {
             if self.forwards[change.node.index()] {
-                shared_ways.push(SharedWayRow {
+                shared_ways.push(SharedRouteRow {
                     node: change.node,
-                    goal: Goal::Path(change.goal),
+                    goal: RouteDestination::Path(change.goal),
                     hops: if change.set {
                         vec![change.hop]
                     } else {
@@ -331,7 +331,7 @@ impl RoutePlanner {
             let mut hops = self.planned.hops(node, *destination);
             Some(RouteRow {
                 node,
-                goal: Goal::Node(*destination),
+                goal: RouteDestination::Node(*destination),
                 set: true,
                 hop: hops.next()?,
                 others: hops.collect(),
@@ -343,7 +343,7 @@ impl RoutePlanner {
     }
 
     fn row(&self, change: &RouteChange) -> RouteRow {
-        let (node, goal) = (change.node, Goal::Node(change.destination));
+        let (node, goal) = (change.node, RouteDestination::Node(change.destination));
         let row = |set, mut hops: Box<dyn Iterator<Item = NextHop> + '_>| RouteRow {
             node,
             goal,
@@ -369,7 +369,7 @@ impl RoutePlanner {
 fn path_row(change: &PathChange) -> RouteRow {
     RouteRow {
         node: change.node,
-        goal: Goal::Path(change.goal),
+        goal: RouteDestination::Path(change.goal),
         set: change.set,
         hop: change.hop,
         others: Vec::new(),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use constel_plan::information::{Change, Scope, Stamp, Telling, changes};
-use constel_plan::{Blueprint, Lab, Ours};
+use constel_plan::information::{Change, NodeInformation, Scope, Stamp, changes};
+use constel_plan::{Blueprint, Lab, LocalNodes};
 use constel_scenario::{DiskFiles, parse, resolve};
 use constel_topology::{NodeId, Snapshot};
 
@@ -27,11 +27,11 @@ const FIRST: Stamp = Stamp {
 
 #[test]
 fn nobody_is_told_unless_it_asks() {
-    assert!(Telling::new(&iridium(""), &Ours::all()).is_none());
+    assert!(NodeInformation::new(&iridium(""), &LocalNodes::all()).is_none());
     let text =
         "information:\n  - {classes: [ground]}\n  - {nodes: ['iridium-p00-s0?'], topology: all}\n";
     let blueprint = iridium(text);
-    let telling = Telling::new(&blueprint, &Ours::all()).unwrap();
+    let telling = NodeInformation::new(&blueprint, &LocalNodes::all()).unwrap();
     let layout = &blueprint.lab.layout;
     let names: Vec<&str> = telling
         .asking()
@@ -53,7 +53,7 @@ fn later_entries_add_and_replace() {
     let text = "information:\n  - {topology: all, user: [{name: a, text: '1'}, {name: b, text: '2'}]}\n  \
                 - {nodes: [tokyo], topology: neighbourhood, user: [{name: b, text: '3'}]}\n";
     let blueprint = iridium(text);
-    let telling = Telling::new(&blueprint, &Ours::all()).unwrap();
+    let telling = NodeInformation::new(&blueprint, &LocalNodes::all()).unwrap();
     let tokyo = telling.asked(id(&blueprint, "tokyo")).unwrap();
     assert_eq!(tokyo.scope, Scope::Neighbourhood);
     let user: Vec<_> = tokyo
@@ -68,7 +68,7 @@ fn later_entries_add_and_replace() {
 #[test]
 fn peers_agree_with_the_plan() {
     let blueprint = iridium("information: [{}]\n");
-    let telling = Telling::new(&blueprint, &Ours::all()).unwrap();
+    let telling = NodeInformation::new(&blueprint, &LocalNodes::all()).unwrap();
     let snapshot = blueprint.lab.stepper().advance();
     let layout = &blueprint.lab.layout;
     let mut links = 0;
@@ -136,8 +136,8 @@ fn changes_are_those_of_the_nodes_concerned() {
                 a.iter().filter(|x| !b.contains(x)).copied().collect()
             };
             let expected = Change {
-                came: only(&new, &old),
-                went: only(&old, &new),
+                added: only(&new, &old),
+                removed: only(&old, &new),
             };
             assert_eq!(found.get(&node.id).cloned().unwrap_or_default(), expected);
         }
@@ -151,7 +151,7 @@ fn changes_are_those_of_the_nodes_concerned() {
 #[test]
 fn documents_have_the_form_that_the_schema_names() {
     let blueprint = iridium("information: [{nodes: [tokyo]}]\n");
-    let telling = Telling::new(&blueprint, &Ours::all()).unwrap();
+    let telling = NodeInformation::new(&blueprint, &LocalNodes::all()).unwrap();
     let tokyo = id(&blueprint, "tokyo");
     let snapshot = blueprint.lab.stepper().advance();
     let text = serde_json::to_string(&telling.peers(tokyo, &snapshot, FIRST)).unwrap();

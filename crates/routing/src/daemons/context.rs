@@ -3,7 +3,7 @@
 use super::{Bfd, Protocol, Software, Spec, SpecError};
 use crate::addresses::{AddressPlan, Block};
 use crate::areas::Areas;
-use crate::ospf::{self, Divided, Served};
+use crate::ospf::{self, AreaView, Served};
 use constel_link::PortId;
 use constel_topology::{Access, EdgeClass, GSL, ISL, Layout, NETWORK, NodeId};
 use serde::Serialize;
@@ -338,7 +338,7 @@ fn ospf_rows(
         }
     };
     // Areas are the satellites' system's; in any other one area is enough.
-    let areas = areas.filter(|_| spec.in_sky(node)).map(|areas| Divided {
+    let areas = areas.filter(|_| spec.in_sky(node)).map(|areas| AreaView {
         areas,
         cables: layout.ports_of(node).iter().any(|port| {
             let far = layout.cable_of_port(port.id).and(layout.far_port(port.id));

@@ -1,7 +1,7 @@
 //! The satellites that a station will use. A terminal knows the ephemeris.
 
 use crate::ospf::Served;
-use constel_topology::{Cut, Effort, Snapshot, Stepper, Unreached};
+use constel_topology::{CutReason, Effort, Snapshot, StepRefusal, Stepper};
 
 /// Maximum number of satellite positions for which every step is examined, which takes a few seconds.
 const EVERY_STEP: u64 = 4_000_000;
@@ -19,12 +19,12 @@ pub fn serving_within(
     stepper: &mut Stepper,
     steps: u64,
     wanted: &(dyn Fn() -> bool + Sync),
-) -> Result<Vec<Served>, Unreached> {
+) -> Result<Vec<Served>, StepRefusal> {
     let mut effort = Effort::new(u64::MAX, wanted);
     let layout = stepper.layout().clone();
     let stations = layout.spec().stations.len();
     let cost = (layout.nodes().len() + 4 * layout.terminals().len()) as u64;
-    let called_off = |_: Cut| Unreached::Unwanted;
+    let called_off = |_: CutReason| StepRefusal::Unwanted;
     let mut serving = vec![Served::new(); stations];
     if steps.saturating_mul(cost) > EVERY_STEP {
         let end_ns = steps.saturating_mul(layout.spec().step_ns);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Addresses, Failure, Mode, Name, OnTheWay, Scenario, Station, Terminal};
+use super::{Addresses, Failure, Mode, Name, PathFunctions, Scenario, Station, Terminal};
 
 impl Scenario {
     /// Returns a scenario of equal time and step with this constellation alone; the nodes on the ground that
@@ -49,7 +49,7 @@ impl Scenario {
             failures: Vec::<Failure>::new(),
             routing,
             addresses: Addresses::default(),
-            transport: OnTheWay::default(),
+            transport: PathFunctions::default(),
             mounts: Vec::new(),
             information: Vec::new(),
             images: Vec::new(),

@@ -3,7 +3,7 @@
 use constel_units::{DataRate, Ratio, TimeSpan};
 use serde::Serialize;
 
-use super::{Name, NodesNamed, Written};
+use super::{Name, NodesNamed, SourcePosition};
 use crate::diagnostic::Diagnostic;
 pub use crate::raw::{
     EventKind, EventSubject, RawPrintedClock as PrintedClock, RawPrintedTime as PrintedTime,
@@ -62,7 +62,7 @@ pub struct EventNamed {
     pub about: Option<String>,
     /// The place of the name, or of the event, in the scenario file.
     #[serde(skip)]
-    pub(crate) at: Written,
+    pub(crate) at: SourcePosition,
 }
 
 impl EventNamed {

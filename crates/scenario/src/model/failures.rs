@@ -3,7 +3,7 @@
 use constel_units::{Angle, Length, Ratio, TimeSpan};
 use serde::Serialize;
 
-use super::{Name, NodesNamed, RegionHits, Written};
+use super::{Name, NodesNamed, RegionHits, SourcePosition};
 
 /// A failure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -19,7 +19,7 @@ pub struct Failure {
     pub reboot: bool,
     /// The failure's place in the file; `None` for a failure that is not from a file.
     #[serde(skip)]
-    pub written: Option<Written>,
+    pub written: Option<SourcePosition>,
 }
 
 /// The target of a failure. Constellations and shells as in [`CrossShell::from`](super::CrossShell::from).
@@ -56,14 +56,14 @@ pub enum FailureTarget {
     /// Links across the seam of a constellation.
     Seam(usize),
     /// Edges of this network.
-    Network(Name, Trouble),
+    Network(Name, Disruption),
 }
 
 /// A change of a network's edges. Members are given by name or pattern; whether such members exist is known
 /// when the plan is made.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Trouble {
+pub enum Disruption {
     /// No edges between these groups; a member that is in no group is in a group of its own.
     Partition(Vec<Vec<NodesNamed>>),
     /// Members in a sphere lose frames that they receive.

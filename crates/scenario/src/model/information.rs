@@ -45,18 +45,18 @@ pub struct NodesNamed {
     /// The pattern.
     pub glob: Glob,
     #[serde(skip)]
-    pub(crate) at: Written,
+    pub(crate) at: SourcePosition,
 }
 
 /// A place in the user's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct SourcePosition {
     pub(crate) source: Source,
     pub(crate) span: Span,
     pub(crate) path: String,
 }
 
-impl Written {
+impl SourcePosition {
     /// Returns the place and the value that the file has under `path`.
     pub(crate) fn at(document: &Document, path: &[Seg<'_>]) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl NodesNamed {
     pub(crate) fn written(document: &Document, path: &[Seg<'_>], text: &str) -> Self {
         Self {
             glob: Glob::new(text),
-            at: Written::at(document, path),
+            at: SourcePosition::at(document, path),
         }
     }
 

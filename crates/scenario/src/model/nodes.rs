@@ -56,12 +56,12 @@ pub enum NodesOf {
     /// A station or host.
     Node(Name),
     /// Nodes that fulfil all of these conditions.
-    Chosen(Choice),
+    Chosen(NodeSelection),
 }
 
 /// The nodes that a rule applies to: those that fulfil all of the given conditions.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Choice {
+pub struct NodeSelection {
     /// Patterns of which each node's name matches one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,

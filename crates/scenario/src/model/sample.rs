@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use constel_units::TimeSpan;
 use serde::Serialize;
 
-use super::{NodesNamed, Scenario, Written};
+use super::{NodesNamed, Scenario, SourcePosition};
 use crate::glob::Glob;
 use crate::raw::SampleMetric;
 use crate::source::{Source, Span};
@@ -28,7 +28,7 @@ impl Sampling {
     fn profile(hz: NonZeroU32, source: &Source) -> Self {
         let all = NodesNamed {
             glob: Glob::new("*"),
-            at: Written {
+            at: SourcePosition {
                 source: source.clone(),
                 span: Span::new(1, 1, 1),
                 path: String::new(),

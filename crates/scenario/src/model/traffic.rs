@@ -3,7 +3,7 @@
 use constel_units::{DataRate, DataSize, TimeSpan};
 use serde::Serialize;
 
-use super::{Destination, Family, Name, Over, Transfer};
+use super::{Destination, Family, Name, Transfer, TransferProtocol};
 
 /// Software that runs at a stated time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,7 +31,7 @@ impl Flow {
                 Some(iperf3.port)
             }
             Action::Http(http) => Some(http.port),
-            Action::Transfer(transfer) if matches!(transfer.over, Over::Tcp { .. }) => {
+            Action::Transfer(transfer) if matches!(transfer.over, TransferProtocol::Tcp { .. }) => {
                 Some(transfer.port)
             }
             _ => None,

@@ -16,7 +16,7 @@ pub struct Transfer {
     /// How much, at least 1 byte; `None`: as much as there is time for.
     pub size: Option<DataSize>,
     /// The transport protocol, with its settings.
-    pub over: Over,
+    pub over: TransferProtocol,
     /// Internet protocol, one of the scenario's.
     pub family: Family,
     /// The server's port; no other flow's server on that node has it.
@@ -28,7 +28,7 @@ pub struct Transfer {
 /// The transport protocol of a transfer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Over {
+pub enum TransferProtocol {
     /// LEOTP.
     Leotp(LeotpSettings),
     /// TCP with this congestion control at the sender.
@@ -63,7 +63,7 @@ impl LeotpSettings {
 
 /// The protocol functions of nodes on the path, for the flows that pass them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct OnTheWay {
+pub struct PathFunctions {
     /// LEOTP Midnodes and TCP gateways; `None`: none.
     pub leotp: Option<Midnodes>,
     /// Proxies that split TCP connections; `None`: none.

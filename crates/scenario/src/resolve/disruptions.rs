@@ -3,7 +3,7 @@
 use super::nodes::Nodes;
 use crate::deferred::DeferredNode;
 use crate::diagnostic::Diagnostics;
-use crate::model::{Centre, FailureTarget, Name, NodesNamed, Trouble};
+use crate::model::{Centre, Disruption, FailureTarget, Name, NodesNamed};
 use crate::parse::Parsed;
 use crate::raw::{RawDisturbance, RawFailure, RawJamming, RawPartition};
 use crate::walk::Seg::{self, Index, Key};
@@ -36,7 +36,7 @@ impl Reader<'_> {
             self.members(&path, group)
         });
         let groups = groups.collect();
-        self.of("partition", &raw.network, Trouble::Partition(groups))
+        self.of("partition", &raw.network, Disruption::Partition(groups))
     }
 
     fn jamming(&mut self, raw: &RawJamming) -> Option<FailureTarget> {
@@ -67,7 +67,7 @@ impl Reader<'_> {
                 return None;
             }
         };
-        let trouble = Trouble::Jamming {
+        let trouble = Disruption::Jamming {
             centre,
             radius: raw.radius,
             loss: raw.loss,
@@ -84,7 +84,7 @@ impl Reader<'_> {
             self.errors
                 .push(error.with_suggestion("add `loss` or `extra_delay`"));
         }
-        let trouble = Trouble::Disturbance {
+        let trouble = Disruption::Disturbance {
             from: self.members(&[Key("disturbance"), Key("from")], &raw.from),
             to: self.members(&[Key("disturbance"), Key("to")], &raw.to),
             loss: raw.loss,
@@ -93,7 +93,12 @@ impl Reader<'_> {
         self.of("disturbance", &raw.network, trouble)
     }
 
-    fn of(&mut self, key: &'static str, network: &Name, trouble: Trouble) -> Option<FailureTarget> {
+    fn of(
+        &mut self,
+        key: &'static str,
+        network: &Name,
+        trouble: Disruption,
+    ) -> Option<FailureTarget> {
         let all = &self.parsed.raw.networks;
         if all.contains_key(network) {
             return Some(FailureTarget::Network(network.clone(), trouble));

@@ -8,7 +8,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::glob::Glob;
 use crate::model::{
     Action, Agreement, Bounds, Delivery, EndedEarly, EventNamed, EventSubject, Expectation,
-    Expected, Flow, Measured, Name, NodesNamed, Transport, Window, Written,
+    Expected, Flow, Measured, Name, NodesNamed, SourcePosition, Transport, Window,
 };
 use crate::parse::Parsed;
 use crate::raw::{
@@ -314,7 +314,7 @@ impl<'a> Reader<'a> {
         Some(EventNamed {
             kind,
             about: raw.about.clone(),
-            at: Written::at(self.parsed, if about { &own } else { &own[..4] }),
+            at: SourcePosition::at(self.parsed, if about { &own } else { &own[..4] }),
         })
     }
 

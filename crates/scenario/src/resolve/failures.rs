@@ -11,7 +11,7 @@ use super::link::link_of;
 use super::nodes::Nodes;
 use crate::deferred::DeferredNode;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{CrossShell, Failure, FailureTarget, FailureTime, Name, Orbits, Written};
+use crate::model::{CrossShell, Failure, FailureTarget, FailureTime, Name, Orbits, SourcePosition};
 use crate::parse::Parsed;
 use crate::raw::RawFailure;
 use crate::walk::Seg::{self, Index, Key};
@@ -165,7 +165,7 @@ pub(super) fn failures(
                 what,
                 when,
                 reboot: raw.reboot,
-                written: Some(Written::at(parsed, &written_at(raw, index))),
+                written: Some(SourcePosition::at(parsed, &written_at(raw, index))),
             });
         }
     }

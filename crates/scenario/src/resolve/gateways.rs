@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::nodes::{Kind, Nodes};
 use crate::diagnostic::Diagnostics;
 use crate::glob::Glob;
-use crate::model::{Action, Flow, Gateway, Over};
+use crate::model::{Action, Flow, Gateway, TransferProtocol};
 use crate::parse::Parsed;
 use crate::raw::Name;
 use crate::walk::Seg::{self, Index, Key};
@@ -126,7 +126,7 @@ impl Checker<'_> {
     fn check_ports(&mut self, path: &[Seg<'_>; 4], name: &Name) {
         let taken = |flow: &&Flow| match &flow.action {
             Action::Transfer(transfer) => {
-                !matches!(transfer.over, Over::Tcp { .. })
+                !matches!(transfer.over, TransferProtocol::Tcp { .. })
                     && transfer.from == *name
                     && PORTS.contains(&transfer.port)
             }

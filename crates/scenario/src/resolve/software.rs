@@ -5,7 +5,7 @@ use super::failures::Names;
 use super::nodes::Nodes;
 use super::programs::wrong_place;
 use crate::diagnostic::Diagnostics;
-use crate::model::{Choice, NamedImage, NodeRule, NodesOf, Runtime, thousandths};
+use crate::model::{NamedImage, NodeRule, NodeSelection, NodesOf, Runtime, thousandths};
 use crate::parse::Parsed;
 use crate::raw::RawNode;
 use crate::walk::Path;
@@ -113,7 +113,7 @@ pub(super) fn resolve(
         let shells = own.shells.as_deref().unwrap_or_default().iter().enumerate();
         let shells =
             shells.filter_map(|(n, name)| names.shell(&at("shells", n), name, rules.errors));
-        let choice = Choice {
+        let choice = NodeSelection {
             names: patterns.to_vec(),
             shells: shells.collect(),
             region: own.region,

@@ -2,7 +2,7 @@
 
 use super::traffic::Traffic;
 use crate::diagnostic::Diagnostic;
-use crate::model::{Action, LeotpSettings, LeotpVariant, Over, Transfer};
+use crate::model::{Action, LeotpSettings, LeotpVariant, Transfer, TransferProtocol};
 use crate::raw::{RawLeotp, RawTcp, RawVivace};
 use crate::walk::Seg::{Index, Key};
 
@@ -28,7 +28,7 @@ impl Traffic<'_> {
                 from: raw.from.name().clone(),
                 to: raw.to.clone(),
                 size: raw.size,
-                over: Over::Leotp(LeotpSettings {
+                over: TransferProtocol::Leotp(LeotpSettings {
                     variant: raw.variant,
                     set: raw.set.clone(),
                 }),
@@ -48,7 +48,7 @@ impl Traffic<'_> {
             from: raw.from.name().clone(),
             to: raw.to.clone(),
             size: raw.size,
-            over: Over::Tcp { congestion },
+            over: TransferProtocol::Tcp { congestion },
             family,
             port,
             records: raw.records,
@@ -63,7 +63,7 @@ impl Traffic<'_> {
             from: raw.from.name().clone(),
             to: raw.to.clone(),
             size: raw.size,
-            over: Over::Vivace,
+            over: TransferProtocol::Vivace,
             family: self.family("vivace", raw.family),
             port: self.port(raw.from.name(), raw.port, VIVACE_PORT),
             records: raw.records,

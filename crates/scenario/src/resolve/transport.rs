@@ -7,7 +7,8 @@ use super::transfer::{setting_error, wrong_settings};
 use crate::deferred::DeferredNode;
 use crate::diagnostic::Diagnostics;
 use crate::model::{
-    Action, Flow, LeotpSettings, Midnodes, Name, OnTheWay, Over, Placement, SplitTcp,
+    Action, Flow, LeotpSettings, Midnodes, Name, PathFunctions, Placement, SplitTcp,
+    TransferProtocol,
 };
 use crate::parse::Parsed;
 use crate::raw::{NodeName, RawMidnodes, RawSplitTcp};
@@ -20,7 +21,7 @@ pub(super) fn resolve(
     traffic: &[Flow],
     deferred: &mut Vec<DeferredNode>,
     errors: &mut Diagnostics,
-) -> OnTheWay {
+) -> PathFunctions {
     let mut way = Way {
         parsed,
         nodes,
@@ -36,7 +37,7 @@ pub(super) fn resolve(
             way.errors.push(error);
         }
     }
-    OnTheWay {
+    PathFunctions {
         congestion: parsed.raw.transport.congestion.clone(),
         split_tcp: parsed
             .raw
@@ -65,8 +66,7 @@ impl Way<'_> {
     fn leotp(&mut self, raw: &RawMidnodes) -> Midnodes {
         let here = [Key("transport"), Key("leotp")];
         let end = |flow: &&Flow, name: &Name| {
-            let over =
-                matches!(&flow.action, Action::Transfer(t) if matches!(t.over, Over::Leotp(_)));
+            let over = matches!(&flow.action, Action::Transfer(t) if matches!(t.over, TransferProtocol::Leotp(_)));
             over && flow
                 .action
                 .ends()

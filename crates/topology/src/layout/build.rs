@@ -1,6 +1,6 @@
 //! From a spec to its nodes, ports and pairs of ports.
 
-use super::{CableLink, IslLink, LaidTerminal, Layout};
+use super::{CableLink, IslLink, Layout, TerminalLayout};
 use crate::check::check;
 use crate::class::{Access, Attachment, CABLE, EdgeClass, GSL, ISL, NodeClass, STATION};
 use crate::error::SpecError;
@@ -150,7 +150,7 @@ impl Layout {
                 let any = std::iter::repeat_n(None, usize::from(terminal.antennas));
                 self.aims.extend(any);
             }
-            self.terminals.push(LaidTerminal {
+            self.terminals.push(TerminalLayout {
                 station: place,
                 port: PortId(port),
                 rule: terminal.rule,

@@ -88,13 +88,13 @@ pub enum FailureTarget {
         /// The network's index in the spec.
         network: usize,
         /// The change of its edges.
-        trouble: Trouble,
+        trouble: Disruption,
     },
 }
 
 /// A change of a network's edges. Members by their index in the network.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Trouble {
+pub enum Disruption {
     /// No edges from one group to another; the members that are in no group form one group.
     Partition(Vec<BTreeSet<usize>>),
     /// Edges to members in a sphere lose frames.

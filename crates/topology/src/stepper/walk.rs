@@ -2,7 +2,7 @@
 
 use super::{Located, Stepper};
 use crate::beams::Possible;
-use crate::effort::{Cut, Effort};
+use crate::effort::{CutReason, Effort};
 use crate::in_view::Stretch;
 use crate::layout::Layout;
 use crate::node::NodeId;
@@ -27,7 +27,7 @@ const LOOK_AROUND_NS: u64 = 30_000_000_000;
 
 /// Why a step was not computed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unreached {
+pub enum StepRefusal {
     /// The caller cancelled it.
     #[error("the caller cancelled the request")]
     Unwanted,
@@ -170,12 +170,16 @@ impl Stepper {
     /// # Errors
     /// When it needs more than `effort`, or the caller cancelled it. After an error the next call of
     /// [`advance`](Stepper::advance) is of no use; another call of this method is.
-    pub fn try_step(&mut self, step: u64, effort: &mut Effort<'_>) -> Result<Snapshot, Unreached> {
+    pub fn try_step(
+        &mut self,
+        step: u64,
+        effort: &mut Effort<'_>,
+    ) -> Result<Snapshot, StepRefusal> {
         let t_ns = step.saturating_mul(self.layout.spec().step_ns);
         self.go_to(step, effort).map_err(|cut| match cut {
-            Far::Cut(Cut::Unwanted) => Unreached::Unwanted,
-            Far::Failures => Unreached::TooManyFailures { t_ns },
-            Far::Cut(Cut::Exhausted { .. }) => Unreached::TooFar {
+            Far::Cut(CutReason::Unwanted) => StepRefusal::Unwanted,
+            Far::Failures => StepRefusal::TooManyFailures { t_ns },
+            Far::Cut(CutReason::Exhausted { .. }) => StepRefusal::TooFar {
                 t_ns,
                 before_ns: self.before_ns(effort.limit()),
                 key: if self.policies.iter().all(|policy| policy.memoryless()) {
@@ -253,7 +257,7 @@ impl Stepper {
         // A request beyond the budget is refused at once, not after the whole budget is spent.
         let least = (steps.end - steps.start).saturating_mul(self.least_cost());
         if least > effort.left() {
-            return Err(Far::Cut(Cut::Exhausted {
+            return Err(Far::Cut(CutReason::Exhausted {
                 limit: effort.limit(),
             }));
         }
@@ -270,7 +274,7 @@ impl Stepper {
         steps: Range<u64>,
         wanted: &[bool],
         effort: &mut Effort<'_>,
-        mut decide: impl FnMut(&mut Self, &mut Effort<'_>) -> Result<(), Cut>,
+        mut decide: impl FnMut(&mut Self, &mut Effort<'_>) -> Result<(), CutReason>,
     ) -> Result<(), Far> {
         let step_ns = self.layout.spec().step_ns;
         let lasers_from = steps
@@ -278,8 +282,8 @@ impl Stepper {
             .saturating_sub(self.acquisition_ns().div_ceil(step_ns));
         let failures = self.failures.pass_until(steps.start * step_ns, effort);
         failures.map_err(|cut| match cut {
-            Cut::Exhausted { .. } => Far::Failures,
-            Cut::Unwanted => Far::Cut(cut),
+            CutReason::Exhausted { .. } => Far::Failures,
+            CutReason::Unwanted => Far::Cut(cut),
         })?;
         self.next_step = steps.start;
         self.near = None;
@@ -307,7 +311,7 @@ impl Stepper {
         until: u64,
         wanted: &[bool],
         effort: &mut Effort<'_>,
-    ) -> Result<(), Cut> {
+    ) -> Result<(), CutReason> {
         let step_ns = self.layout.spec().step_ns;
         let step = self.next_step;
         if self.near.as_ref().is_some_and(|near| step < near.end_step) {
@@ -367,7 +371,7 @@ impl Stepper {
         (from_ns, to_ns): (u64, u64),
         looks: u64,
         effort: &mut Effort<'_>,
-    ) -> Result<Vec<BTreeSet<NodeId>>, Cut> {
+    ) -> Result<Vec<BTreeSet<NodeId>>, CutReason> {
         let layout: &Layout = &self.layout;
         let (satellites, terminals) = (layout.satellite_count(), layout.terminals().len());
         let mut used = vec![BTreeSet::new(); terminals];
@@ -403,12 +407,12 @@ impl Stepper {
 
 /// Why a walk ended early.
 enum Far {
-    Cut(Cut),
+    Cut(CutReason),
     Failures,
 }
 
-impl From<Cut> for Far {
-    fn from(cut: Cut) -> Self {
+impl From<CutReason> for Far {
+    fn from(cut: CutReason) -> Self {
         Self::Cut(cut)
     }
 }

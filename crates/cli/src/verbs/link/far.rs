@@ -1,7 +1,7 @@
 //! Links of labs on several machines.
 
 use constel_api::SetLink;
-use constel_cluster::store::Place;
+use constel_cluster::store::StoreLocation;
 use constel_control::machine_of;
 use constel_link::Effects;
 
@@ -10,7 +10,7 @@ use crate::exit::{Failure, Outcome};
 use crate::verbs::there::{Elsewhere, find, verb};
 
 /// Shows a link, from the machine that has the first end.
-pub(super) fn show(store: &Place, lab: &str, (a, b): (&str, &str), json: bool) -> Outcome {
+pub(super) fn show(store: &StoreLocation, lab: &str, (a, b): (&str, &str), json: bool) -> Outcome {
     let elsewhere = Elsewhere {
         store,
         lab,
@@ -23,7 +23,7 @@ pub(super) fn show(store: &Place, lab: &str, (a, b): (&str, &str), json: bool) -
 }
 
 /// Changes the link by the machine that has one end; that machine notifies all others.
-pub(super) fn change(store: &Place, ends: &LinkEnds, order: &SetLink) -> Outcome {
+pub(super) fn change(store: &StoreLocation, ends: &LinkEnds, order: &SetLink) -> Outcome {
     let json = |value| serde_json::to_vec(value).map_err(|e| Failure::Failed(e.into()));
     let mut words = vec!["link"];
     // Recordings are longer than the maximum length of an argument.
@@ -55,7 +55,7 @@ pub(super) fn change(store: &Place, ends: &LinkEnds, order: &SetLink) -> Outcome
 }
 
 /// Returns a node that the link or the port belongs to.
-fn end(store: &Place, ends: &LinkEnds) -> Result<String, Failure> {
+fn end(store: &StoreLocation, ends: &LinkEnds) -> Result<String, Failure> {
     if ends.b.is_some() {
         return Ok(ends.a.clone());
     }

@@ -1,6 +1,6 @@
 //! `constel box show`: a box's rules with their counters.
 
-use constel_api::answers::{BoxShown, ViaShown, WayShown};
+use constel_api::answers::{BoxShown, DirectionCounters, ViaShown};
 use constel_control::Observer;
 
 use crate::args::Lab;
@@ -68,7 +68,7 @@ pub(super) fn text(shown: &BoxShown) -> String {
         ));
     }
     let rules = shown.rules.iter().flat_map(|rule| {
-        let ways = rule.ways.iter();
+        let ways = rule.directions.iter();
         ways.map(|(way, did)| cells(&rule.name, way, did))
     });
     let unmatched = shown.unmatched.iter();
@@ -76,7 +76,7 @@ pub(super) fn text(shown: &BoxShown) -> String {
     let rows: Vec<Vec<String>> = rules.chain(unmatched).collect();
     text.push_str(&output::table(&HEAD, &rows));
     let ways = shown.rules.iter().flat_map(|rule| {
-        let ways = rule.ways.iter();
+        let ways = rule.directions.iter();
         ways.filter_map(|(way, did)| Some(via_cells(&rule.name, way, did.via.as_ref()?)))
     });
     let ways: Vec<Vec<String>> = ways.collect();
@@ -102,7 +102,7 @@ fn via_cells(name: &str, way: &str, via: &ViaShown) -> Vec<String> {
     ]
 }
 
-fn cells(name: &str, way: &str, did: &WayShown) -> Vec<String> {
+fn cells(name: &str, way: &str, did: &DirectionCounters) -> Vec<String> {
     vec![
         name.to_owned(),
         way.to_owned(),

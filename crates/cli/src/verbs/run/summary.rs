@@ -124,7 +124,7 @@ fn routing(summary: &Summary) -> String {
             100.0 * converged.least_right_ratio,
             converged.nodes,
             converged.complete,
-            converged.looks
+            converged.samples
         ));
     }
     text.extend(summary.disjoint.iter().map(disjoint));

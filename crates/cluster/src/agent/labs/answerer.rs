@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::ask::{Answer, Question, Said, StoredRequest};
+use super::ask::{Answer, CommandRequest, CommandResult, StoredRequest};
 use super::keys;
 use super::model::Phase;
 use super::pieces;
@@ -124,9 +124,9 @@ fn answer(
         // A shell needs a terminal, and its output streams through the store. Only the exit code remains.
         Ok(command) if asked.question.is_shell() => {
             match shell::serve(shared, (number, lease), &command, wanted) {
-                Ok(exit) => Said {
+                Ok(exit) => CommandResult {
                     exit,
-                    ..Said::default()
+                    ..CommandResult::default()
                 },
                 Err(error) => refused(error.to_string()),
             }
@@ -161,7 +161,7 @@ fn answer(
 }
 
 /// Returns the maximum number of bytes that are returned of a command's standard output.
-fn most_bytes(question: &Question) -> usize {
+fn most_bytes(question: &CommandRequest) -> usize {
     let verb = question.verb.first().map_or("", String::as_str);
     match LARGE.contains(&verb) {
         true => pieces::MOST_BYTES as usize,
@@ -169,11 +169,11 @@ fn most_bytes(question: &Question) -> usize {
     }
 }
 
-fn refused(why: String) -> Said {
-    Said {
+fn refused(why: String) -> CommandResult {
+    CommandResult {
         exit: 2,
         stderr: format!("constel: {why}\n").into_bytes(),
-        ..Said::default()
+        ..CommandResult::default()
     }
 }
 
@@ -181,7 +181,7 @@ fn refused(why: String) -> Said {
 fn command(
     program: &Path,
     called: &str,
-    question: &Question,
+    question: &CommandRequest,
     at_once: usize,
 ) -> std::result::Result<Command, String> {
     let verb = question.verb.first().map_or("", String::as_str);
@@ -213,7 +213,7 @@ fn run(
     input: Vec<u8>,
     wanted: &AtomicBool,
     hear: impl FnOnce(Option<ChildStdout>) -> (Vec<u8>, bool) + Send,
-) -> Said {
+) -> CommandResult {
     let stdin = match input.is_empty() {
         true => Stdio::null(),
         false => Stdio::piped(),
@@ -250,7 +250,7 @@ fn run(
         };
         let (stdout, out_cut) = out.join().unwrap_or_default();
         let (stderr, err_cut) = err.join().unwrap_or_default();
-        Said {
+        CommandResult {
             exit,
             stdout,
             stderr,
@@ -301,8 +301,8 @@ pub(super) mod tests {
         }
     }
 
-    fn question(verb: &str) -> Question {
-        Question {
+    fn question(verb: &str) -> CommandRequest {
+        CommandRequest {
             machine: "a".to_owned(),
             verb: vec![verb.to_owned()],
             args: vec!["tokyo".to_owned(), "--".to_owned(), "date".to_owned()],

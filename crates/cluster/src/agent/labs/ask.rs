@@ -27,7 +27,7 @@ type Hear<'a> = &'a mut (dyn FnMut(&[u8]) + 'a);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// A command of `constel` without the lab's name, because the name differs between machines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Question {
+pub struct CommandRequest {
     /// The machine that must run it.
     pub machine: String,
     /// The verb with its flags.
@@ -36,7 +36,7 @@ pub struct Question {
     pub args: Vec<String>,
 }
 
-impl Question {
+impl CommandRequest {
     /// Returns whether the output is sent while the command runs.
     pub(super) fn follows(&self) -> bool {
         self.verb.iter().any(|word| word == "--follow")
@@ -51,7 +51,7 @@ impl Question {
 /// A request as it is in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredRequest {
-    pub(super) question: Question,
+    pub(super) question: CommandRequest,
     /// The lease under which the reply is written.
     pub(super) lease: u64,
     /// Number of bytes of the command's input.
@@ -70,7 +70,7 @@ pub(super) struct Answer {
 
 /// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Said {
+pub struct CommandResult {
     /// Exit code, as a shell reports it.
     pub exit: i32,
     /// Standard output.
@@ -89,10 +89,10 @@ pub struct Said {
 pub fn ask(
     store: &Arc<dyn Store>,
     lab: &str,
-    question: &Question,
+    question: &CommandRequest,
     input: &[u8],
     stop: &AtomicBool,
-) -> Result<Option<Said>> {
+) -> Result<Option<CommandResult>> {
     under_lease(store, stop, |number, has_ended| {
         wait(store, lab, (question, input), number, has_ended, None)
     })
@@ -106,10 +106,10 @@ pub fn ask(
 pub fn follow(
     store: &Arc<dyn Store>,
     lab: &str,
-    question: &Question,
+    question: &CommandRequest,
     stop: &AtomicBool,
     hear: &mut dyn FnMut(&[u8]),
-) -> Result<Option<Said>> {
+) -> Result<Option<CommandResult>> {
     under_lease(store, stop, |number, has_ended| {
         wait(store, lab, (question, &[]), number, has_ended, Some(hear))
     })
@@ -123,11 +123,11 @@ pub fn follow(
 pub fn shell(
     store: &Arc<dyn Store>,
     lab: &str,
-    question: &Question,
+    question: &CommandRequest,
     stop: &AtomicBool,
     keyboard: &mut (dyn Keyboard + Send),
     hear: &mut dyn FnMut(&[u8]),
-) -> Result<Option<Said>> {
+) -> Result<Option<CommandResult>> {
     under_lease(store, stop, |number, has_ended| {
         let typed = keys::typed(number.0);
         let wanted = AtomicBool::new(true);
@@ -154,8 +154,8 @@ pub fn shell(
 fn under_lease(
     store: &Arc<dyn Store>,
     stop: &AtomicBool,
-    ask: impl FnOnce((&str, LeaseId), &dyn Fn() -> bool) -> Result<Option<Said>>,
-) -> Result<Option<Said>> {
+    ask: impl FnOnce((&str, LeaseId), &dyn Fn() -> bool) -> Result<Option<CommandResult>>,
+) -> Result<Option<CommandResult>> {
     let number = format!("{:016x}", u64::from_be_bytes(random_bytes()?));
     let lease = store.grant(LEASE)?;
     let (over, lost) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -174,11 +174,11 @@ fn under_lease(
 fn wait(
     store: &Arc<dyn Store>,
     lab: &str,
-    (question, input): (&Question, &[u8]),
+    (question, input): (&CommandRequest, &[u8]),
     (number, lease): (&str, LeaseId),
     has_ended: &dyn Fn() -> bool,
     mut hear: Option<Hear<'_>>,
-) -> Result<Option<Said>> {
+) -> Result<Option<CommandResult>> {
     let place = keys::answer(number);
     // The watches begin before the request is written, so that no early reply is missed.
     let mut answers = Follow::new(Arc::clone(store), &place)?;
@@ -212,7 +212,7 @@ fn wait(
                 pieces.rest(hear)?;
             }
             let stdout = pieces::get(store.as_ref(), &keys::output(number), 0, answer.stdout)?;
-            return Ok(Some(Said {
+            return Ok(Some(CommandResult {
                 exit: answer.exit,
                 stdout,
                 stderr: answer.stderr,

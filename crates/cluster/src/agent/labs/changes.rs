@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::keys;
-use super::model::{Changed, Order};
+use super::model::{ChangeEntry, LabDescription};
 use super::part::{Own, TRY_EVERY};
-use super::speech::Changing;
+use super::speech::ChangeMessage;
 use crate::store::{Entry, Outcome, Revision, Txn};
 
 /// A change is discarded if the store is unreachable for longer than this.
@@ -23,7 +23,7 @@ pub(super) struct Changes {
     /// Keys in the store that must be removed later.
     kept: VecDeque<(Instant, String)>,
     /// Received changes by the revision of the store that brought them.
-    heard: BTreeMap<Revision, Changing>,
+    heard: BTreeMap<Revision, ChangeMessage>,
 }
 
 struct PendingChange {
@@ -44,21 +44,27 @@ impl Changes {
     }
 
     /// Handles a new key of a lab. `made` is the revision at which the lab's order was written.
-    pub(super) fn learn(&mut self, order: &Order, made: Revision, key: &str, entry: &Entry) {
+    pub(super) fn learn(
+        &mut self,
+        order: &LabDescription,
+        made: Revision,
+        key: &str,
+        entry: &Entry,
+    ) {
         let Some(rest) = key.strip_prefix(&keys::changes(&order.lab)) else {
             return;
         };
         let named = rest.rsplit_once('/');
         let named = named.and_then(|(machine, number)| Some((machine, number.parse().ok()?)));
-        let changed: Option<Changed> = serde_json::from_slice(&entry.value).ok();
+        let changed: Option<ChangeEntry> = serde_json::from_slice(&entry.value).ok();
         let changed = changed.filter(|changed| changed.order == made);
         let (Some((machine, number)), Some(changed)) = (named, changed) else {
             return;
         };
         let mut machines = order.machines.iter();
         if let Some(by) = machines.position(|known| known.name == machine) {
-            let Changed { at_ns, what, .. } = changed;
-            let changing = Changing {
+            let ChangeEntry { at_ns, what, .. } = changed;
+            let changing = ChangeMessage {
                 by,
                 number,
                 at_ns,
@@ -69,7 +75,7 @@ impl Changes {
     }
 
     /// Returns the changes since the last call, in the order in which they were stored.
-    pub(super) fn take(&mut self) -> impl Iterator<Item = Changing> {
+    pub(super) fn take(&mut self) -> impl Iterator<Item = ChangeMessage> {
         std::mem::take(&mut self.heard).into_values()
     }
 }
@@ -97,7 +103,7 @@ impl Own<'_> {
                 self.changes.asked.pop_front();
                 continue;
             }
-            let changed = Changed {
+            let changed = ChangeEntry {
                 order: self.part.order,
                 at_ns: self.known_by_ns(zero_ns),
                 what: asked.what.clone(),
@@ -123,16 +129,16 @@ impl Own<'_> {
 mod tests {
     use super::*;
     use crate::agent::labs::model::Node;
-    use crate::underlay::Carriage;
+    use crate::underlay::MachineTransport;
     use serde_json::json;
 
-    fn order() -> Order {
+    fn order() -> LabDescription {
         let node = |name: &str| Node {
             name: name.to_owned(),
             weight: 1,
             capacity: None,
         };
-        Order {
+        LabDescription {
             version: String::new(),
             lab: "l".to_owned(),
             by: (String::new(), 1),
@@ -143,14 +149,14 @@ mod tests {
             traffic: false,
             goes_on: false,
             moves: false,
-            between: Carriage::Udp,
+            between: MachineTransport::Udp,
             encrypted: false,
             files: Vec::new(),
         }
     }
 
     fn entry(order: Revision, created: Revision, what: u64) -> Entry {
-        let changed = Changed {
+        let changed = ChangeEntry {
             order,
             at_ns: 5,
             what: json!(what),

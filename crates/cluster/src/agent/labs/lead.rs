@@ -9,10 +9,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::keys;
-use super::model::{Agreed, End, File, Go, Loss, Order, Part, Phase, Standing, Ways};
+use super::model::{
+    End, File, LabDescription, LabStart, Loss, Phase, SharedEvent, UnderlaySettings, WorkerReady,
+    WorkerRecord,
+};
 use super::parts::Parts;
 use super::pieces;
-use super::speech::Given;
+use super::speech::WorkerInput;
 use crate::agent::clocks::random_bytes;
 use crate::store::{
     Condition, Error, Event, Follow, LEASE, LeaseId, Outcome, Revision, Store, Txn,
@@ -34,11 +37,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const WAKING_NS: u64 = 5_000_000;
 
 /// A lab to run on several machines.
-pub struct Lead<'a> {
+pub struct ControllerInput<'a> {
     /// The store that the machines share.
     pub store: &'a Arc<dyn Store>,
     /// The order. [`lead`] fills in its `files`.
-    pub order: Order,
+    pub order: LabDescription,
     /// The text of the scenario and the files that it names, each with its name in the scenario.
     pub files: &'a [(String, Vec<u8>)],
     /// Set by the caller to end the lab.
@@ -54,15 +57,15 @@ pub type Keep<'a> = dyn Fn(&str, &str, &[u8]) -> io::Result<()> + 'a;
 
 /// The outcome of a lab that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Led {
+pub struct LabOutcome {
     /// The addresses of the machines, or `None` if the lab ended before these were known.
-    pub ways: Option<Ways>,
+    pub ways: Option<UnderlaySettings>,
     /// The reason for a premature end, if it ended prematurely.
     pub ended: Option<String>,
     /// The machines in the sequence of the order.
     pub machines: Vec<Ended>,
     /// Losses and returns of machines in lab time, in the sequence in which all machines got them.
-    pub agreed: Vec<Agreed>,
+    pub agreed: Vec<SharedEvent>,
 }
 
 /// The outcome of a machine's part.
@@ -84,7 +87,7 @@ pub struct Ended {
 
 /// The reason why a lab was not run.
 #[derive(Debug, thiserror::Error)]
-pub enum LeadFailure {
+pub enum ControllerFailure {
     /// A lab of this name is running.
     #[error(
         "lab {lab} runs on several machines already, led by process {pid} on host {host}\n  `constel down {lab} --store ...` ends it, or give this one another name with --name"
@@ -160,25 +163,25 @@ fn put_end(
 ///
 /// # Errors
 /// If the store cannot be reached.
-pub fn order_of(store: &dyn Store, lab: &str) -> Result<Option<Given>, Error> {
+pub fn order_of(store: &dyn Store, lab: &str) -> Result<Option<WorkerInput>, Error> {
     let Some(entry) = store.get(&keys::order(lab))? else {
         return Ok(None);
     };
-    let order: Order = serde_json::from_slice(&entry.value)
+    let order: LabDescription = serde_json::from_slice(&entry.value)
         .map_err(|error| Error::Answer(format!("the order of lab {lab}: {error}")))?;
     let files = order.files.iter().enumerate().map(|(number, file)| {
         let bytes = pieces::get(store, &keys::files(lab), number, file.bytes)?;
         Ok((file.path.clone(), bytes))
     });
     let files = files.collect::<Result<_, Error>>()?;
-    Ok(Some(Given { order, files }))
+    Ok(Some(WorkerInput { order, files }))
 }
 
 /// Returns the losses and returns of a lab's machines so far, in the sequence in which all machines got them.
 ///
 /// # Errors
 /// If the store cannot be reached.
-pub fn agreed(store: &dyn Store, lab: &str) -> Result<Vec<Agreed>, Error> {
+pub fn agreed(store: &dyn Store, lab: &str) -> Result<Vec<SharedEvent>, Error> {
     let Some(order) = store.get(&keys::order(lab))? else {
         return Ok(Vec::new());
     };
@@ -193,7 +196,7 @@ pub fn agreed(store: &dyn Store, lab: &str) -> Result<Vec<Agreed>, Error> {
 ///
 /// # Errors
 /// If the store cannot be reached.
-pub fn running(store: &dyn Store) -> Result<Vec<Order>, Error> {
+pub fn running(store: &dyn Store) -> Result<Vec<LabDescription>, Error> {
     let entries = store.list(keys::ORDERS)?.entries.into_iter();
     let orders = entries.filter_map(|(_, entry)| serde_json::from_slice(&entry.value).ok());
     Ok(orders.collect())
@@ -219,12 +222,12 @@ pub fn wait_gone(store: &dyn Store, lab: &str) -> Result<bool, Error> {
 /// # Errors
 /// If a lab of this name is running, the store is unreachable for longer than a lease, or the disk does not accept the
 /// results. The lab has then ended, or ends by itself.
-pub fn lead(mut lead: Lead<'_>) -> Result<Led, LeadFailure> {
+pub fn lead(mut lead: ControllerInput<'_>) -> Result<LabOutcome, ControllerFailure> {
     let store = lead.store.as_ref();
     let bytes: u64 = lead.files.iter().map(|(_, bytes)| bytes.len() as u64).sum();
     if bytes > pieces::MOST_BYTES {
         let most = pieces::MOST_BYTES;
-        return Err(LeadFailure::TooLarge { bytes, most });
+        return Err(ControllerFailure::TooLarge { bytes, most });
     }
     lead.order.files = lead
         .files
@@ -282,8 +285,8 @@ pub(super) fn renew(
     }
 }
 
-impl Lead<'_> {
-    fn run(&self, lease: LeaseId, lost: &AtomicBool) -> Result<Led, LeadFailure> {
+impl ControllerInput<'_> {
+    fn run(&self, lease: LeaseId, lost: &AtomicBool) -> Result<LabOutcome, ControllerFailure> {
         let number = self.give_order(lease)?;
         let machines = &self.order.machines;
         let names: Vec<&str> = machines.iter().map(|m| m.name.as_str()).collect();
@@ -356,9 +359,9 @@ impl Lead<'_> {
     }
 
     /// Prints the loss or the return of a machine.
-    fn tell(&self, agreed: &Agreed, parts: &Parts) {
+    fn tell(&self, agreed: &SharedEvent, parts: &Parts) {
         match agreed {
-            Agreed::Lost { machine, loss } => {
+            SharedEvent::Lost { machine, loss } => {
                 let nodes = parts.nodes(machine);
                 let then = match self.order.moves {
                     true => format!("the others create its {nodes} nodes again"),
@@ -366,7 +369,7 @@ impl Lead<'_> {
                 };
                 (self.say)(&format!("machine {machine} is lost: {}; {then}", loss.why));
             }
-            Agreed::Back { machine, back } => (self.say)(&format!(
+            SharedEvent::Back { machine, back } => (self.say)(&format!(
                 "what machine {machine} had is on {}",
                 back.ready.join(", ")
             )),
@@ -374,17 +377,17 @@ impl Lead<'_> {
     }
 
     /// Writes the order. Returns the revision at which it was written.
-    fn give_order(&self, lease: LeaseId) -> Result<Revision, LeadFailure> {
+    fn give_order(&self, lease: LeaseId) -> Result<Revision, ControllerFailure> {
         let (store, lab) = (self.store.as_ref(), &self.order.lab);
         let key = keys::order(lab);
-        let taken = || -> Result<Option<LeadFailure>, LeadFailure> {
+        let taken = || -> Result<Option<ControllerFailure>, ControllerFailure> {
             let Some(there) = store.get(&key)? else {
                 return Ok(None);
             };
-            let order: Option<Order> = serde_json::from_slice(&there.value).ok();
+            let order: Option<LabDescription> = serde_json::from_slice(&there.value).ok();
             let (host, pid) = order.map_or(("?".to_owned(), 0), |order| order.by);
             let lab = lab.clone();
-            Ok(Some(LeadFailure::Taken { lab, host, pid }))
+            Ok(Some(ControllerFailure::Taken { lab, host, pid }))
         };
         if let Some(taken) = taken()? {
             return Err(taken);
@@ -411,7 +414,7 @@ impl Lead<'_> {
         parts: &Parts,
         number: Revision,
         lease: LeaseId,
-    ) -> Result<Option<Ways>, LeadFailure> {
+    ) -> Result<Option<UnderlaySettings>, ControllerFailure> {
         let all = self.order.machines.iter().map(|machine| {
             let part = parts.known.get(&machine.name)?;
             Some((part.address?, part))
@@ -420,7 +423,7 @@ impl Lead<'_> {
             return Ok(None);
         };
         let key = self.order.encrypted.then(random_bytes).transpose()?;
-        let ways = Ways {
+        let ways = UnderlaySettings {
             key: key.map(Key::new),
             number: number as u32 & 0x00ff_ffff,
             session: number as u32,
@@ -435,7 +438,7 @@ impl Lead<'_> {
     }
 
     /// When all parts are up, sets lab time zero. Requires that all have the same plan.
-    fn begin(&self, parts: &mut Parts, lease: LeaseId) -> Result<bool, LeadFailure> {
+    fn begin(&self, parts: &mut Parts, lease: LeaseId) -> Result<bool, ControllerFailure> {
         let standing = self.order.machines.iter().map(|machine| {
             let standing = parts.known.get(&machine.name)?.standing.clone()?;
             Some((machine.name.clone(), standing))
@@ -451,7 +454,7 @@ impl Lead<'_> {
         }
         let last_ns = standing.iter().map(|(_, standing)| standing.at_ns).max();
         let zero_ns = last_ns.unwrap_or(0) + START_AHEAD.as_nanos() as u64;
-        self.put(&keys::go(&self.order.lab), &Go { zero_ns }, lease)?;
+        self.put(&keys::go(&self.order.lab), &LabStart { zero_ns }, lease)?;
         (self.say)("all parts stand; lab time begins");
         Ok(true)
     }
@@ -461,7 +464,7 @@ impl Lead<'_> {
         key: &str,
         value: &impl serde::Serialize,
         lease: LeaseId,
-    ) -> Result<(), LeadFailure> {
+    ) -> Result<(), ControllerFailure> {
         let text = serde_json::to_vec(value).map_err(|e| Error::Invalid(e.to_string()))?;
         self.store
             .commit(&Txn::new().put_leased(key, text, lease))?;
@@ -471,9 +474,9 @@ impl Lead<'_> {
     fn fetch(
         &self,
         parts: Parts,
-        ways: Option<Ways>,
+        ways: Option<UnderlaySettings>,
         ended: Option<String>,
-    ) -> Result<Led, LeadFailure> {
+    ) -> Result<LabOutcome, ControllerFailure> {
         let (store, lab) = (self.store.as_ref(), &self.order.lab);
         let mut machines = Vec::new();
         for machine in &self.order.machines {
@@ -501,7 +504,7 @@ impl Lead<'_> {
                     Err(error) => return Err(error.into()),
                 };
                 let kept = (self.keep)(name, &file.path, &bytes);
-                kept.map_err(|source| LeadFailure::Keep {
+                kept.map_err(|source| ControllerFailure::Keep {
                     machine: name.clone(),
                     source,
                 })?;
@@ -516,7 +519,7 @@ impl Lead<'_> {
                 files,
             });
         }
-        Ok(Led {
+        Ok(LabOutcome {
             ways,
             ended,
             machines,
@@ -528,15 +531,15 @@ impl Lead<'_> {
 /// Returns the head start: how much earlier than due a frame is sent. It exceeds the longest delay between any two machines
 /// plus their clock errors. Only delays to the reference are known, so a delay between two other machines is bounded by the
 /// sum of their delays to it.
-fn head_start<'a>(parts: impl Iterator<Item = &'a Part>) -> u64 {
-    let of_each = parts.map(|part| part.way_ns.1 + part.clock_error_ns);
+fn head_start<'a>(parts: impl Iterator<Item = &'a WorkerRecord>) -> u64 {
+    let of_each = parts.map(|part| part.one_way_ns.1 + part.clock_error_ns);
     let mut longest: Vec<u64> = of_each.collect();
     longest.sort_unstable();
     longest.iter().rev().take(2).sum::<u64>() + WAKING_NS
 }
 
 /// Returns a machine whose plan differs from that of an earlier machine, and the difference.
-fn difference(standing: &[(String, Standing)]) -> Option<(&str, String)> {
+fn difference(standing: &[(String, WorkerReady)]) -> Option<(&str, String)> {
     let (first, one) = standing.first()?;
     if let Some((second, other)) = standing.iter().find(|(_, other)| other.plan != one.plan) {
         let failure = format!(
@@ -567,7 +570,7 @@ mod tests {
 
     #[test]
     fn machines_that_plan_or_are_made_of_something_else_are_named() {
-        let standing = |plan: &str, images: &[(&str, &str)]| Standing {
+        let standing = |plan: &str, images: &[(&str, &str)]| WorkerReady {
             nodes: 1,
             plan: plan.to_owned(),
             images: images
@@ -576,7 +579,7 @@ mod tests {
                 .collect(),
             at_ns: 0,
         };
-        let differ = |all: &[Standing]| {
+        let differ = |all: &[WorkerReady]| {
             let named = ["a", "b", "c"].map(str::to_owned).into_iter();
             let all: Vec<_> = named.zip(all.iter().cloned()).collect();
             difference(&all).map(|(machine, why)| (machine.to_owned(), why))

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys;
 use super::lead::running;
-use super::model::{Part, Phase};
+use super::model::{Phase, WorkerRecord};
 use crate::store::{Result, Store};
 
 /// A lab on several machines, as `constel list --store STORE --json` prints it.
@@ -19,12 +19,12 @@ pub struct Listed {
     /// Process ID of the controller.
     pub pid: u32,
     /// Machines of the lab.
-    pub parts: Vec<ListedPart>,
+    pub parts: Vec<ListedMachine>,
 }
 
 /// A machine's part of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ListedPart {
+pub struct ListedMachine {
     /// Name of the machine.
     pub machine: String,
     /// The phase of the part. `null` if it has not reported, or no longer exists.
@@ -41,14 +41,14 @@ pub fn listed(store: &dyn Store) -> Result<Vec<Listed>> {
     let mut labs = Vec::new();
     for order in running(store)? {
         let entries = store.list(&keys::parts(&order.lab))?.entries;
-        let part = |machine: &str| -> Option<Part> {
+        let part = |machine: &str| -> Option<WorkerRecord> {
             let key = keys::part(&order.lab, machine);
             let (_, entry) = entries.iter().find(|(known, _)| *known == key)?;
             serde_json::from_slice(&entry.value).ok()
         };
         let parts = order.machines.iter().map(|machine| {
             let part = part(&machine.name);
-            ListedPart {
+            ListedMachine {
                 machine: machine.name.clone(),
                 phase: part.as_ref().map(|part| part.phase),
                 nodes: part.and_then(|part| Some(part.standing?.nodes)),

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::keys;
-use super::model::{Agreed, Loss, Took};
+use super::model::{Loss, SharedEvent, Takeover};
 use super::part::{Own, WorkerState};
 use super::process::Process;
-use super::speech::{Back, Lost, ToPart};
+use super::speech::{MachineLost, NodesReturnedMessage, ToWorker};
 use crate::agent::clocks::mono_ns;
 use crate::store::{Condition, Error, Outcome, Result, Txn};
 
@@ -24,30 +24,30 @@ impl Own<'_> {
         let places = self.order.machines.iter().map(|machine| &machine.name);
         let names: Vec<String> = places.cloned().collect();
         let place = |name: &str| names.iter().position(|known| known == name);
-        let news: Vec<Agreed> = self.parts.agreed().skip(heard.agreed).cloned().collect();
+        let news: Vec<SharedEvent> = self.parts.agreed().skip(heard.agreed).cloned().collect();
         heard.agreed += news.len();
         for agreed in news {
             match agreed {
                 // The others have given up this machine, so its part must end instead of disturbing them.
-                Agreed::Lost { machine, loss } if machine == self.keeper.name => {
+                SharedEvent::Lost { machine, loss } if machine == self.keeper.name => {
                     let failure = format!("the others go on without it: {}", loss.why);
                     self.part.failure.get_or_insert(failure);
                     if heard.ends() {
-                        process.say(&ToPart::End);
+                        process.say(&ToWorker::End);
                     }
                 }
-                Agreed::Lost { machine, loss } => {
+                SharedEvent::Lost { machine, loss } => {
                     let from_ns = loss.from_ns;
                     if let Some(machine) = place(&machine) {
-                        process.say(&ToPart::Lost(Lost { machine, from_ns }));
+                        process.say(&ToWorker::Lost(MachineLost { machine, from_ns }));
                     }
                 }
-                Agreed::Back { machine, back } => {
+                SharedEvent::Back { machine, back } => {
                     let ready = back.ready.iter().filter_map(|name| place(name));
                     let ready = ready.collect();
                     let from_ns = back.from_ns;
                     if let Some(machine) = place(&machine) {
-                        process.say(&ToPart::Back(Back {
+                        process.say(&ToWorker::Back(NodesReturnedMessage {
                             machine,
                             from_ns,
                             ready,
@@ -118,7 +118,7 @@ impl Own<'_> {
             if self.parts.lost.contains_key(lost) {
                 txn = txn.when(Condition::absent(keys::part(lab, lost)));
             }
-            let took = Took {
+            let took = Takeover {
                 order: self.part.order,
                 token: self.keeper.token,
                 failure: failure.clone(),
@@ -142,7 +142,7 @@ impl Own<'_> {
             let ready = ready.filter(|ready| !ready.is_empty() && !self.parts.is_back(lost));
             let Some(ready) = ready else { continue };
             asked = true;
-            let back = super::model::Back {
+            let back = super::model::NodesReturned {
                 order: self.part.order,
                 from_ns: self.known_by_ns(zero_ns),
                 ready,

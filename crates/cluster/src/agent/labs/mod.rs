@@ -3,15 +3,15 @@
 //!
 //! | key below `constel/labs/` | value | written by | removed |
 //! |---|---|---|---|
-//! | `order/LAB` | the lab to run, and its controller ([`Order`]) | the controller | with its lease, which ends the lab |
+//! | `order/LAB` | the lab to run, and its controller ([`LabDescription`]) | the controller | with its lease, which ends the lab |
 //! | `file/LAB/N/PIECE` | the scenario and the files that it names | the controller | with its lease |
-//! | `lab/LAB/part/MACHINE` | the progress of a machine's part ([`Part`]) | its agent | with the agent's lease: the machine is lost then |
-//! | `lab/LAB/ways` | the addresses where the machines listen ([`Ways`]) | the controller | with its lease |
-//! | `lab/LAB/go` | the time of lab time zero ([`Go`]) | the controller | with its lease |
+//! | `lab/LAB/part/MACHINE` | the progress of a machine's part ([`WorkerRecord`]) | its agent | with the agent's lease: the machine is lost then |
+//! | `lab/LAB/ways` | the addresses where the machines listen ([`UnderlaySettings`]) | the controller | with its lease |
+//! | `lab/LAB/go` | the time of lab time zero ([`LabStart`]) | the controller | with its lease |
 //! | `lab/LAB/lost/MACHINE` | the lab time from which the lab continues without a machine ([`Loss`]) | the first other machine that notices | with the order |
-//! | `lab/LAB/taken/LOST/MACHINE` | a machine has created its share of a lost machine's nodes, and its token ([`Took`]) | that machine's agent | with the order |
-//! | `lab/LAB/back/LOST` | the lab time from which all these nodes have links again ([`Back`]) | the first machine that sees all ready | with the order |
-//! | `lab/LAB/change/MACHINE/N` | a manual change, and the lab time at which all apply it ([`Changed`]) | the agent of the machine that received it | a minute later, or with the order |
+//! | `lab/LAB/taken/LOST/MACHINE` | a machine has created its share of a lost machine's nodes, and its token ([`Takeover`]) | that machine's agent | with the order |
+//! | `lab/LAB/back/LOST` | the lab time from which all these nodes have links again ([`NodesReturned`]) | the first machine that sees all ready | with the order |
+//! | `lab/LAB/change/MACHINE/N` | a manual change, and the lab time at which all apply it ([`ChangeEntry`]) | the agent of the machine that received it | a minute later, or with the order |
 //! | `lab/LAB/end` | the end of the lab, and the reason | any process | with the order |
 //! | `result/LAB/MACHINE/N/PIECE` | the results of a part | its agent | with the agent's lease, or after they were fetched |
 //! | `ask/LAB/NUMBER`, `answer/NUMBER` | a command about a node, and its result ([`ask()`]) | the requester, and the agent | with the requester's lease |
@@ -41,14 +41,16 @@ mod shell;
 pub mod speech;
 mod stream;
 
-pub use ask::{Question, Said, ask, follow, shell};
+pub use ask::{CommandRequest, CommandResult, ask, follow, shell};
 pub use folder::{clear_left, hold};
 pub use lead::{
-    Ended, Keep, Lead, LeadFailure, Led, agreed, end, lead, order_of, running, wait_gone,
+    ControllerFailure, ControllerInput, Ended, Keep, LabOutcome, agreed, end, lead, order_of,
+    running, wait_gone,
 };
-pub use list::{Listed, ListedPart, listed};
+pub use list::{Listed, ListedMachine, listed};
 pub use model::{
-    Agreed, Back, Changed, End, File, Go, Loss, Node, Order, Part, Phase, Standing, Took, Ways,
+    ChangeEntry, End, File, LabDescription, LabStart, Loss, Node, NodesReturned, Phase,
+    SharedEvent, Takeover, UnderlaySettings, WorkerReady, WorkerRecord,
 };
 pub use pieces::{MOST_BYTES, write_below};
 pub use shell::{Keyboard, Size};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::underlay::{Carriage, Endpoint, Key};
+use crate::underlay::{Endpoint, Key, MachineTransport};
 
 /// A machine that runs a part of the lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub struct File {
 
 /// The description of a lab to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Order {
+pub struct LabDescription {
     /// Version of Constel of the controller.
     pub version: String,
     /// Name of the lab.
@@ -50,7 +50,7 @@ pub struct Order {
     /// Whether the other machines then create these machines' nodes again.
     pub moves: bool,
     /// The transport of frames between the machines.
-    pub between: Carriage,
+    pub between: MachineTransport,
     /// Whether these frames are encrypted.
     pub encrypted: bool,
     /// The scenario to run, then the files that it names.
@@ -86,7 +86,7 @@ impl Phase {
 
 /// A part that is up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct WorkerReady {
     /// Number of nodes that exist.
     pub nodes: u64,
     /// A digest of the plan at lab time zero. It must be the same on all machines.
@@ -99,7 +99,7 @@ pub struct Standing {
 
 /// A machine's part of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct WorkerRecord {
     /// The revision at which the order was written.
     pub order: u64,
     /// The phase of the part.
@@ -111,9 +111,9 @@ pub struct Part {
     /// Upper bound of the error of its clock, nanoseconds.
     pub clock_error_ns: u64,
     /// Half of the round-trip time to the reference, nanoseconds: the shortest and the longest of the latest measurements.
-    pub way_ns: (u64, u64),
+    pub one_way_ns: (u64, u64),
     /// Details, once the part is up.
-    pub standing: Option<Standing>,
+    pub standing: Option<WorkerReady>,
     /// The reason for an unrequested end.
     pub failure: Option<String>,
     /// The results.
@@ -122,7 +122,7 @@ pub struct Part {
 
 /// The addresses of the machines and the parameters of the frames between them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ways {
+pub struct UnderlaySettings {
     /// Number of the lab.
     pub number: u32,
     /// Session of its machines. Each session is larger than all earlier ones.
@@ -137,7 +137,7 @@ pub struct Ways {
 
 /// The start of lab time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Go {
+pub struct LabStart {
     /// Lab time zero by the common clock of all machines, which is `CLOCK_MONOTONIC` of their reference, nanoseconds.
     pub zero_ns: u64,
 }
@@ -157,7 +157,7 @@ pub struct Loss {
 
 /// The takeover of nodes: a machine has created again its share of a lost machine's nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Took {
+pub struct Takeover {
     /// The revision at which the order was written.
     pub order: u64,
     /// The token of the machine: the revision at which its agent joined. Its frames carry the token.
@@ -168,7 +168,7 @@ pub struct Took {
 
 /// The return of a lost machine's nodes: they have their links again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Back {
+pub struct NodesReturned {
     /// The revision at which the order was written.
     pub order: u64,
     /// Lab time by which all machines know of the return, nanoseconds.
@@ -181,7 +181,7 @@ pub struct Back {
 
 /// A manual change that all machines apply at one lab time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Changed {
+pub struct ChangeEntry {
     /// The revision at which the lab's order was written.
     pub order: u64,
     /// Lab time of the change, nanoseconds. All machines know of it by then.
@@ -192,7 +192,7 @@ pub struct Changed {
 
 /// An event that all machines of a lab follow, in the sequence in which the store got it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Agreed {
+pub enum SharedEvent {
     /// The lab continues without a machine.
     Lost {
         /// Name of the machine.
@@ -205,7 +205,7 @@ pub enum Agreed {
         /// Name of the lost machine.
         machine: String,
         /// The lab time, and the machines that run the nodes.
-        back: Back,
+        back: NodesReturned,
     },
 }
 

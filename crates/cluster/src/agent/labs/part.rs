@@ -16,12 +16,12 @@ use super::changes::Changes;
 use super::common_time::CommonTime;
 use super::folder;
 use super::keys;
-use super::model::{Go, Order, Part, Phase, Standing, Ways};
+use super::model::{LabDescription, LabStart, Phase, UnderlaySettings, WorkerReady, WorkerRecord};
 use super::parts::Parts;
 use super::pieces;
 use super::process::Process;
 use super::results;
-use super::speech::{Beat, FromPart, ORDER_FILE, RESULTS, ToPart};
+use super::speech::{FromWorker, Heartbeat, ORDER_FILE, RESULTS, ToWorker};
 use crate::agent::clocks::mono_ns;
 use crate::agent::measure::{ClockState, Latest};
 use crate::agent::record::UnderlayAt;
@@ -78,7 +78,8 @@ impl Keeper<'_> {
                     let there = orders.known().values().map(|entry| entry.created);
                     *lock(&alive) = there.collect();
                     for entry in orders.known().values() {
-                        let order: Option<Order> = serde_json::from_slice(&entry.value).ok();
+                        let order: Option<LabDescription> =
+                            serde_json::from_slice(&entry.value).ok();
                         let order = order.filter(|order| self.is_ours(order));
                         let Some(order) = order.filter(|_| taken.insert(entry.created)) else {
                             continue;
@@ -106,7 +107,7 @@ impl Keeper<'_> {
         self.end.load(Ordering::Acquire)
     }
 
-    fn is_ours(&self, order: &Order) -> bool {
+    fn is_ours(&self, order: &LabDescription) -> bool {
         !self.leaving.load(Ordering::Acquire)
             && order
                 .machines
@@ -122,7 +123,7 @@ impl Keeper<'_> {
     /// Runs one part, from its order until the lab no longer needs its results.
     fn take(
         &self,
-        order: &Order,
+        order: &LabDescription,
         (number, lease): (Revision, Option<LeaseId>),
         alive: &Mutex<BTreeSet<Revision>>,
     ) {
@@ -194,10 +195,10 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// A part of a lab on this machine.
 pub(super) struct Own<'a> {
     pub(super) keeper: &'a Keeper<'a>,
-    pub(super) order: &'a Order,
+    pub(super) order: &'a LabDescription,
     /// The lease of the order.
     pub(super) lease: Option<LeaseId>,
-    pub(super) part: Part,
+    pub(super) part: WorkerRecord,
     /// Whether a report is still to be written because the store was full.
     is_untold: bool,
     /// The state of all parts.
@@ -219,7 +220,7 @@ pub(super) struct Own<'a> {
 impl<'a> Own<'a> {
     fn new(
         keeper: &'a Keeper<'a>,
-        order: &'a Order,
+        order: &'a LabDescription,
         (number, lease): (Revision, Option<LeaseId>),
     ) -> Self {
         let heard = keeper.heard();
@@ -236,13 +237,13 @@ impl<'a> Own<'a> {
             takers: BTreeMap::new(),
             took: BTreeMap::new(),
             is_untold: false,
-            part: Part {
+            part: WorkerRecord {
                 order: number,
                 phase: Phase::Listening,
                 address: None,
                 token: keeper.token,
                 clock_error_ns: heard.as_ref().map_or(0, |heard| heard.clock.error_ns),
-                way_ns: heard.map_or((0, 0), |h| (h.clock.way_ns, h.longest_way_ns)),
+                one_way_ns: heard.map_or((0, 0), |h| (h.clock.one_way_ns, h.longest_one_way_ns)),
                 standing: None,
                 failure: None,
                 files: Vec::new(),
@@ -275,7 +276,7 @@ impl<'a> Own<'a> {
                 beat = Some(Instant::now());
             }
             match process.lines.recv_timeout(LOOK_EVERY) {
-                Ok(FromPart::Ended { failure }) => {
+                Ok(FromWorker::Ended { failure }) => {
                     answerer.end();
                     self.part.failure = self.part.failure.take().or(failure);
                     // The requested commands end with the part because their nodes are gone.
@@ -296,7 +297,7 @@ impl<'a> Own<'a> {
                 self.part.failure.get_or_insert_with(failure);
             }
             if (leaves || !is_wanted() || self.keeper.has_ended()) && heard.ends() {
-                process.say(&ToPart::End);
+                process.say(&ToWorker::End);
             }
             if news.is_none() {
                 news = Follow::new(Arc::clone(self.keeper.store), &prefix).ok();
@@ -310,7 +311,7 @@ impl<'a> Own<'a> {
                 self.learn(&key, entry.as_ref());
             }
             for changing in self.changes.take() {
-                process.say(&ToPart::Change(changing));
+                process.say(&ToWorker::Change(changing));
             }
             let order = self.part.order;
             // Keys that are older than the order belong to an earlier lab of the same name.
@@ -319,24 +320,25 @@ impl<'a> Own<'a> {
                 (entry.created > order).then(|| entry.value.clone())
             };
             let ways = known(keys::ways(&self.order.lab)).filter(|_| !heard.ways);
-            let ways: Option<Ways> = ways.and_then(|text| serde_json::from_slice(&text).ok());
+            let ways: Option<UnderlaySettings> =
+                ways.and_then(|text| serde_json::from_slice(&text).ok());
             if let Some(ways) = ways {
                 heard.ways = true;
-                process.say(&ToPart::Ways(ways));
+                process.say(&ToWorker::Ways(ways));
             }
             let go = known(keys::go(&self.order.lab)).filter(|_| !heard.go);
-            let go: Option<Go> = go.and_then(|text| serde_json::from_slice(&text).ok());
+            let go: Option<LabStart> = go.and_then(|text| serde_json::from_slice(&text).ok());
             if let Some(go) = go {
                 heard.go = true;
                 heard.zero_ns = go.zero_ns;
                 // From here on a change of the reference must not move the lab's clock.
                 self.time.set();
-                process.say(&ToPart::Go(go.zero_ns));
+                process.say(&ToWorker::Go(go.zero_ns));
                 self.part.phase = Phase::Running;
                 self.say();
             }
             if known(keys::end(&self.order.lab)).is_some() && heard.ends() {
-                process.say(&ToPart::End);
+                process.say(&ToWorker::End);
             }
             if self.part.phase == Phase::Running {
                 self.send_changes(heard.zero_ns);
@@ -361,7 +363,7 @@ impl<'a> Own<'a> {
     fn beat(&mut self, process: &mut Process) {
         if let Some(heard) = self.keeper.heard() {
             let ahead_ns = self.time.hear(&heard.clock.against, heard.ahead_ns);
-            process.say(&ToPart::Beat(Beat {
+            process.say(&ToWorker::Beat(Heartbeat {
                 ahead_ns,
                 clock_jumps: heard.jumps,
                 until_ns: self.keeper.until_ns.load(Ordering::Acquire),
@@ -369,21 +371,21 @@ impl<'a> Own<'a> {
         }
     }
 
-    fn hear(&mut self, line: FromPart) {
+    fn hear(&mut self, line: FromWorker) {
         match line {
-            FromPart::Listening(address) => {
+            FromWorker::Listening(address) => {
                 self.part.address = Some(address);
                 self.say();
             }
-            FromPart::Called(name) => self.called = Some(name),
-            FromPart::Standing {
+            FromWorker::Called(name) => self.called = Some(name),
+            FromWorker::Standing {
                 nodes,
                 plan,
                 images,
             } => {
                 let ahead_ns = self.time.ahead_ns();
                 self.part.phase = Phase::Standing;
-                self.part.standing = Some(Standing {
+                self.part.standing = Some(WorkerReady {
                     nodes,
                     plan,
                     images,
@@ -391,14 +393,14 @@ impl<'a> Own<'a> {
                 });
                 self.say();
             }
-            FromPart::Takers { machine, takers } => drop(self.takers.insert(machine, takers)),
-            FromPart::Took { machine, failure } => drop(self.took.insert(machine, failure)),
-            FromPart::Order { number, what } => self.changes.ask(number, what),
-            FromPart::Say(text) => {
+            FromWorker::Takers { machine, takers } => drop(self.takers.insert(machine, takers)),
+            FromWorker::Took { machine, failure } => drop(self.took.insert(machine, failure)),
+            FromWorker::Order { number, what } => self.changes.ask(number, what),
+            FromWorker::Say(text) => {
                 let lab = &self.order.lab;
                 self.keeper.watcher.tell(&format!("lab {lab}: {text}"));
             }
-            FromPart::Ended { .. } => {}
+            FromWorker::Ended { .. } => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::keys;
-use super::model::{Agreed, Back, Loss, Part, Phase, Took};
+use super::model::{Loss, NodesReturned, Phase, SharedEvent, Takeover, WorkerRecord};
 use crate::store::{Entry, Revision};
 
 /// The state of the parts of one lab.
@@ -11,15 +11,15 @@ pub(super) struct Parts {
     lab: String,
     /// The order of this lab. Keys of an earlier lab with the same name are ignored.
     order: Revision,
-    pub(super) known: BTreeMap<String, Part>,
+    pub(super) known: BTreeMap<String, WorkerRecord>,
     /// Machines whose agent is gone, with the last state of their parts.
-    pub(super) lost: BTreeMap<String, Part>,
+    pub(super) lost: BTreeMap<String, WorkerRecord>,
     /// Machines that the lab continues without.
     pub(super) losses: BTreeMap<String, Loss>,
     /// The takeovers, by lost machine and by machine that takes nodes over.
-    pub(super) taken: BTreeMap<(String, String), Took>,
+    pub(super) taken: BTreeMap<(String, String), Takeover>,
     /// Events that all machines follow, by the revision that brought them.
-    agreed: BTreeMap<Revision, Agreed>,
+    agreed: BTreeMap<Revision, SharedEvent>,
 }
 
 impl Parts {
@@ -48,20 +48,22 @@ impl Parts {
             if let Some(loss) = loss.filter(|loss| loss.order == self.order) {
                 let machine = machine.to_owned();
                 self.losses.insert(machine.clone(), loss.clone());
-                self.agreed.insert(created, Agreed::Lost { machine, loss });
+                self.agreed
+                    .insert(created, SharedEvent::Lost { machine, loss });
             }
             return;
         }
         if let Some(machine) = key.strip_prefix(&keys::backs(&self.lab)) {
-            let back = value.and_then(|text| serde_json::from_slice::<Back>(text).ok());
+            let back = value.and_then(|text| serde_json::from_slice::<NodesReturned>(text).ok());
             if let Some(back) = back.filter(|back| back.order == self.order) {
                 let machine = machine.to_owned();
-                self.agreed.insert(created, Agreed::Back { machine, back });
+                self.agreed
+                    .insert(created, SharedEvent::Back { machine, back });
             }
             return;
         }
         if let Some(names) = key.strip_prefix(&keys::taken(&self.lab)) {
-            let took = value.and_then(|text| serde_json::from_slice::<Took>(text).ok());
+            let took = value.and_then(|text| serde_json::from_slice::<Takeover>(text).ok());
             let took = took.filter(|took| took.order == self.order);
             if let (Some(took), Some((lost, taker))) = (took, names.split_once('/')) {
                 let names = (lost.to_owned(), taker.to_owned());
@@ -78,7 +80,7 @@ impl Parts {
         }
         let Some(value) = value else {
             // A part that has ended and reported everything is not lost.
-            let is_down = |part: &Part| part.phase == Phase::Ended;
+            let is_down = |part: &WorkerRecord| part.phase == Phase::Ended;
             if !self.known.get(name).is_some_and(is_down)
                 && let Some(before) = self.known.remove(name)
             {
@@ -86,29 +88,27 @@ impl Parts {
             }
             return;
         };
-        let part: Option<Part> = serde_json::from_slice(value).ok();
+        let part: Option<WorkerRecord> = serde_json::from_slice(value).ok();
         if let Some(part) = part.filter(|part| part.order == self.order) {
             self.known.insert(name.to_owned(), part);
         }
     }
 
     /// Returns the events so far, in the sequence in which the store got them.
-    pub(super) fn agreed(&self) -> impl Iterator<Item = &Agreed> {
+    pub(super) fn agreed(&self) -> impl Iterator<Item = &SharedEvent> {
         self.agreed.values()
     }
 
     /// Returns the revision at which a machine was declared lost.
     pub(super) fn lost_at(&self, name: &str) -> Option<Revision> {
-        let is_it =
-            |agreed: &Agreed| matches!(agreed, Agreed::Lost { machine, .. } if machine == name);
+        let is_it = |agreed: &SharedEvent| matches!(agreed, SharedEvent::Lost { machine, .. } if machine == name);
         let mut all = self.agreed.iter();
         all.find(|(_, agreed)| is_it(agreed)).map(|(at, _)| *at)
     }
 
     /// Returns whether a lost machine's nodes have returned.
     pub(super) fn is_back(&self, name: &str) -> bool {
-        let is_it =
-            |agreed: &Agreed| matches!(agreed, Agreed::Back { machine, .. } if machine == name);
+        let is_it = |agreed: &SharedEvent| matches!(agreed, SharedEvent::Back { machine, .. } if machine == name);
         self.agreed.values().any(is_it)
     }
 
@@ -124,7 +124,7 @@ impl Parts {
             let took = self.taken.get(&(lost.to_owned(), taker.to_owned()));
             match took {
                 _ if self.losses.contains_key(taker) => {}
-                Some(Took { failure: None, .. }) => ready.push(taker.to_owned()),
+                Some(Takeover { failure: None, .. }) => ready.push(taker.to_owned()),
                 Some(_) => {}
                 None => return None,
             }
@@ -187,14 +187,18 @@ fn lost_in_words(phase: Phase) -> String {
 pub(super) mod tests {
     use super::*;
 
-    pub(in crate::agent::labs) fn part(phase: Phase, longest_ns: u64, clock_error_ns: u64) -> Part {
-        Part {
+    pub(in crate::agent::labs) fn part(
+        phase: Phase,
+        longest_ns: u64,
+        clock_error_ns: u64,
+    ) -> WorkerRecord {
+        WorkerRecord {
             order: 7,
             phase,
             address: None,
             token: 3,
             clock_error_ns,
-            way_ns: (1, longest_ns),
+            one_way_ns: (1, longest_ns),
             standing: None,
             failure: None,
             files: Vec::new(),
@@ -213,7 +217,7 @@ pub(super) mod tests {
         parts.learn("constel/labs/lab/l/go", Some(b"{}"), 0);
         assert!(!parts.all_over(&names) && parts.why_to_end(&names).is_none());
         // The value belongs to an earlier lab with the same name.
-        let other = Part {
+        let other = WorkerRecord {
             order: 6,
             ..part(Phase::Ended, 0, 0)
         };
@@ -269,7 +273,7 @@ pub(super) mod tests {
             why: String::new(),
             by: by.to_owned(),
         };
-        let back = Back {
+        let back = NodesReturned {
             order: 7,
             from_ns: 6,
             ready: vec!["c".to_owned()],
@@ -280,12 +284,12 @@ pub(super) mod tests {
         parts.learn(&keys::loss("l", "a"), Some(&json(&loss("c"))), 12);
         parts.learn(&keys::loss("l", "b"), Some(&json(&loss("c"))), 13);
         let order = parts.agreed().map(|agreed| match agreed {
-            Agreed::Lost { machine, .. } => format!("{machine} lost"),
-            Agreed::Back { machine, .. } => format!("{machine} back"),
+            SharedEvent::Lost { machine, .. } => format!("{machine} lost"),
+            SharedEvent::Back { machine, .. } => format!("{machine} back"),
         });
         assert_eq!(order.collect::<Vec<_>>(), ["a lost", "b lost", "a back"]);
         assert!(parts.is_back("a") && !parts.is_back("b"));
-        let took = |failure: Option<&str>| Took {
+        let took = |failure: Option<&str>| Takeover {
             order: 7,
             token: 3,
             failure: failure.map(str::to_owned),

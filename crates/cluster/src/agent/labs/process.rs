@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::part::Keeper;
-use super::speech::{FromPart, ToPart};
+use super::speech::{FromWorker, ToWorker};
 
 /// Interval at which the end of the process is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -20,7 +20,7 @@ const DOWN_WITHIN: Duration = Duration::from_secs(100);
 pub(super) struct Process {
     pub(super) child: Child,
     stdin: Option<ChildStdin>,
-    pub(super) lines: Receiver<FromPart>,
+    pub(super) lines: Receiver<FromWorker>,
 }
 
 impl Process {
@@ -59,7 +59,7 @@ impl Process {
     }
 
     /// Sends a message. A worker that no longer reads is noticed by its end.
-    pub(super) fn say(&mut self, what: &ToPart) {
+    pub(super) fn say(&mut self, what: &ToWorker) {
         let Some(stdin) = &mut self.stdin else { return };
         let mut line = serde_json::to_vec(what).unwrap_or_default();
         line.push(b'\n');

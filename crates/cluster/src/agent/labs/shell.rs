@@ -139,7 +139,7 @@ fn type_into(mut end: std::fs::File, mut typed: Receive, over: &AtomicBool) {
 mod tests {
     use super::*;
     use crate::agent::labs::answerer::tests::{answering, program};
-    use crate::agent::labs::ask::{Question, shell};
+    use crate::agent::labs::ask::{CommandRequest, shell};
     use crate::store::Embedded;
     use std::sync::Mutex;
 
@@ -183,7 +183,7 @@ mod tests {
         let shown = Mutex::new(Vec::new());
         let said = thread::scope(|scope| {
             scope.spawn(|| answering(&store, &program, &end));
-            let question = Question {
+            let question = CommandRequest {
                 machine: "a".to_owned(),
                 verb: vec!["shell".to_owned()],
                 args: vec!["--".to_owned(), "tokyo".to_owned()],

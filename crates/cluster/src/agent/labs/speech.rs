@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::model::{Order, Ways};
+use super::model::{LabDescription, UnderlaySettings};
 use crate::underlay::Endpoint;
 
 /// Name of the order's file in the worker's folder. The files of the scenario are beside it and have numbers as names.
@@ -20,26 +20,26 @@ pub const RESULTS: &str = "results";
 /// A message from the agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ToPart {
+pub enum ToWorker {
     /// The addresses of all machines.
-    Ways(Ways),
+    Ways(UnderlaySettings),
     /// The current state, four times a second.
-    Beat(Beat),
+    Beat(Heartbeat),
     /// Lab time zero by the common clock of all machines, nanoseconds.
     Go(u64),
     /// The lab continues without this machine.
-    Lost(Lost),
+    Lost(MachineLost),
     /// Nodes of a lost machine have their links again.
-    Back(Back),
+    Back(NodesReturnedMessage),
     /// A manual change that all machines apply at one lab time.
-    Change(Changing),
+    Change(ChangeMessage),
     /// The worker must end in an orderly way.
     End,
 }
 
 /// The current state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Beat {
+pub struct Heartbeat {
     /// The machines' common clock minus this machine's `CLOCK_MONOTONIC`, nanoseconds.
     pub ahead_ns: i64,
     /// Number of times that this clock or the reference's jumped against the other.
@@ -50,7 +50,7 @@ pub struct Beat {
 
 /// A machine that the lab continues without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lost {
+pub struct MachineLost {
     /// Index of the machine in the order.
     pub machine: usize,
     /// Lab time by which all other machines know of the loss, nanoseconds.
@@ -59,7 +59,7 @@ pub struct Lost {
 
 /// Nodes of a lost machine that others have created again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Back {
+pub struct NodesReturnedMessage {
     /// Index of the lost machine in the order.
     pub machine: usize,
     /// Lab time by which all machines know of the return, nanoseconds.
@@ -70,7 +70,7 @@ pub struct Back {
 
 /// A manual change that all machines apply at one lab time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Changing {
+pub struct ChangeMessage {
     /// Index of the machine that received the change.
     pub by: usize,
     /// Number of the change on that machine.
@@ -84,7 +84,7 @@ pub struct Changing {
 /// A message from the worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum FromPart {
+pub enum FromWorker {
     /// The address where it listens.
     Listening(Endpoint),
     /// The lab's name on this machine.
@@ -130,9 +130,9 @@ pub enum FromPart {
 
 /// The input of the worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Given {
+pub struct WorkerInput {
     /// The order.
-    pub order: Order,
+    pub order: LabDescription,
     /// The text of the scenario and the files that it names, each with its name in the scenario.
     pub files: Vec<(String, Vec<u8>)>,
 }
@@ -141,13 +141,13 @@ pub struct Given {
 ///
 /// # Errors
 /// If a file is missing.
-pub fn read(folder: &std::path::Path) -> std::io::Result<Given> {
+pub fn read(folder: &std::path::Path) -> std::io::Result<WorkerInput> {
     let text = std::fs::read(folder.join(ORDER_FILE))?;
-    let order: Order = serde_json::from_slice(&text)?;
+    let order: LabDescription = serde_json::from_slice(&text)?;
     let files = order.files.iter().enumerate().map(|(number, file)| {
         let bytes = std::fs::read(folder.join(number.to_string()))?;
         Ok((file.path.clone(), bytes))
     });
     let files = files.collect::<std::io::Result<_>>()?;
-    Ok(Given { order, files })
+    Ok(WorkerInput { order, files })
 }

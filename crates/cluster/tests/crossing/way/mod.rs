@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use constel_cluster::crossing::{Carriage, Endpoint, Interface, Wire};
+use constel_cluster::crossing::{Endpoint, Interface, MachineTransport, Wire};
 use constel_cluster::underlay::ETHER_TYPE;
 use constel_host::datagrams::{Incoming, send_all};
 use constel_host::ethernet::{EthernetSocket, Filter, HEADER_BYTES};
@@ -120,7 +120,7 @@ impl Way {
     /// A path between two new ends. The number of a datagram of the first one, from 0 on, determines its fate; datagrams of
     /// the second one arrive at once.
     pub(crate) fn open(
-        by: Carriage,
+        by: MachineTransport,
         fate: impl Fn(u64) -> Fate + Send + Sync + 'static,
     ) -> (Self, [Wire; 2]) {
         let Laid {
@@ -129,8 +129,8 @@ impl Way {
             seen,
             space,
         } = match by {
-            Carriage::Udp => by_udp(),
-            Carriage::Ethernet => by_ethernet(),
+            MachineTransport::Udp => by_udp(),
+            MachineTransport::Ethernet => by_ethernet(),
         };
         for socket in &sockets {
             set_socket_recv_buffer_size_force(socket, BUFFER_BYTES).unwrap();

@@ -10,7 +10,7 @@ use constel_host::globals::Owner;
 use constel_host::threads::results_of;
 use constel_host::{Error, Result};
 
-use crate::engine::{Engine, LAB_LABEL, OWNER_LABEL, Order};
+use crate::engine::{ContainerOptions, Engine, LAB_LABEL, OWNER_LABEL};
 
 /// An engine removes a container in a tenth of a second, and takes longer when it has much to do.
 const GONE_WITHIN: Duration = Duration::from_secs(60);
@@ -116,7 +116,7 @@ impl Crew {
     }
 
     /// Makes a container and starts it.
-    pub(super) fn make(self: &Arc<Self>, order: &Order) -> Result<Made> {
+    pub(super) fn make(self: &Arc<Self>, order: &ContainerOptions) -> Result<Made> {
         let id = self.engine.create(order).map_err(refused)?;
         let made = Made {
             crew: Arc::clone(self),

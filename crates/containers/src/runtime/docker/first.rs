@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use constel_host::node_file::{self, How};
+use constel_host::node_file::{self, OpenMode};
 use constel_host::process::{Child, Exit, Foreign};
 use constel_host::{Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -185,7 +185,7 @@ impl First {
 
     /// Requests it to start the program of that name, whose output is appended to these files.
     pub(super) fn begin(&self, name: &str, stdout: &Path, stderr: &Path) -> Result<Child> {
-        let open = |path: &Path| node_file::open(path, How::Append);
+        let open = |path: &Path| node_file::open(path, OpenMode::Append);
         let shared = &self.shared;
         let what = || format!("start {name}");
         shared

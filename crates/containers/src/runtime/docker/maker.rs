@@ -17,8 +17,8 @@ use constel_host::{Error, NetNs, Result};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::first::{First, Meeting};
-use super::{Crew, FIRST_PROCESS_AT, OrderOf, Ordered};
-use crate::engine::{Bind, Kind, Network, Order};
+use super::{Crew, FIRST_PROCESS_AT, NodeContainer, NodeContainerOf};
+use crate::engine::{Bind, ContainerOptions, Kind, Network};
 use crate::runtime::container::ContainerSpec;
 
 /// Path of the socket where a first process connects. The compiled program has the same path.
@@ -39,7 +39,7 @@ pub(super) struct Maker {
     pub(super) kind: Kind,
     /// Folder of the sockets on the host.
     pub(super) folder: PathBuf,
-    pub(super) order_of: Box<OrderOf>,
+    pub(super) order_of: Box<NodeContainerOf>,
 }
 
 /// A container that waits, runs or has ended.
@@ -97,8 +97,8 @@ impl Maker {
     }
 
     /// A container of the same image that is in the node's network, for as long as it is held.
-    fn lender(&self, name: &str, like: &Order, netns: &NetNs) -> Result<First> {
-        let order = Order {
+    fn lender(&self, name: &str, like: &ContainerOptions, netns: &NetNs) -> Result<First> {
+        let order = ContainerOptions {
             name: format!("{}.lender-{}", like.name, self.crew.next_number()),
             image: like.image.clone(),
             user: Some("0:0".to_owned()),
@@ -108,7 +108,7 @@ impl Maker {
             capabilities: vec![MAY_GO.to_owned()],
             no_new_privileges: true,
             ulimits: like.ulimits.clone(),
-            ..Order::default()
+            ..ContainerOptions::default()
         };
         let lender = self.come(order, ("lend", &[name.to_owned()]))?;
         lender.go(netns.fd())?;
@@ -116,7 +116,7 @@ impl Maker {
     }
 
     /// Makes a container, and waits for its first process.
-    fn come(&self, mut order: Order, (mode, argv): (&str, &[String])) -> Result<First> {
+    fn come(&self, mut order: ContainerOptions, (mode, argv): (&str, &[String])) -> Result<First> {
         let number = self.crew.next_number();
         let meeting = Meeting::arrange(&self.folder.join(number.to_string()))?;
         order.binds.push(Bind {
@@ -137,8 +137,8 @@ impl Maker {
         Ok(First::new(pid, process, stream, mode == "stay", made))
     }
 
-    fn open(&self, ordered: Ordered) -> Result<Container> {
-        let Ordered { order, spec, stays } = ordered;
+    fn open(&self, ordered: NodeContainer) -> Result<Container> {
+        let NodeContainer { order, spec, stays } = ordered;
         let mode = if stays { "stay" } else { "exec" };
         let memory_bytes = order.memory_bytes;
         let first = self.come(order, (mode, &spec.argv))?;

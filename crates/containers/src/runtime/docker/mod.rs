@@ -20,10 +20,10 @@ use constel_host::process::Child;
 use constel_host::template::{NodeTemplate, Setting, UNPRIVILEGED, settle};
 use constel_host::{Error, NetNs, Result};
 
-use crate::engine::{Kind, Order};
+use crate::engine::{ContainerOptions, Kind};
 use crate::runtime::container::ContainerSpec;
-use crate::runtime::netns::{NetnsNode, Quarters};
-use crate::runtime::{Door, FreshNode, Node, NodeRuntime, Program};
+use crate::runtime::netns::{NetnsNode, NodeEnvironment};
+use crate::runtime::{FreshNode, Node, NodeEntry, NodeRuntime, Program};
 pub use crew::Crew;
 use maker::{Container, Maker};
 
@@ -35,9 +35,9 @@ pub const FIRST_PROCESS_AT: &str = ".constel/first";
 
 /// The request to an engine for one node.
 #[derive(Debug, Clone)]
-pub struct Ordered {
+pub struct NodeContainer {
     /// The container, whose image has [`FIRST_PROCESS`]. Its `argv` is that of `spec`.
-    pub order: Order,
+    pub order: ContainerOptions,
     /// The container in Constel's own terms, for programs that are started beside it. The engine manages layers and state.
     pub spec: ContainerSpec,
     /// Whether its program may be started again.
@@ -45,13 +45,13 @@ pub struct Ordered {
 }
 
 /// A function that returns the components of the container of a node, by the node's name.
-pub type OrderOf = dyn Fn(&str) -> Result<Ordered> + Send + Sync;
+pub type NodeContainerOf = dyn Fn(&str) -> Result<NodeContainer> + Send + Sync;
 
 /// Has an engine make nodes.
 pub struct DockerRuntime {
     crew: Arc<Crew>,
     template: NodeTemplate,
-    quarters: Arc<Quarters>,
+    quarters: Arc<NodeEnvironment>,
     maker: Arc<Maker>,
 }
 
@@ -63,9 +63,9 @@ impl DockerRuntime {
     pub fn new(
         (crew, kind): (Arc<Crew>, Kind),
         settings: &[Setting],
-        quarters: Arc<Quarters>,
+        quarters: Arc<NodeEnvironment>,
         folder: PathBuf,
-        order_of: Box<OrderOf>,
+        order_of: Box<NodeContainerOf>,
     ) -> Result<Self> {
         Ok(Self {
             template: NodeTemplate::prepare(settings)?,
@@ -123,7 +123,7 @@ impl NodeRuntime for DockerRuntime {
 
 struct FreshDocker {
     ns: NetNs,
-    quarters: Arc<Quarters>,
+    quarters: Arc<NodeEnvironment>,
     maker: Arc<Maker>,
     container: Container,
 }
@@ -196,12 +196,12 @@ impl Node for DockerNode {
         self.node.watch(watch, number)
     }
 
-    fn door(&self, _: &str) -> Result<Door> {
+    fn door(&self, _: &str) -> Result<NodeEntry> {
         let container = self.container();
         let (mounts, pids, mut inner) = container.spec.inner(&container.inside)?;
         let groups = container.cgroups.iter();
         inner.cgroups = groups.map(|group| group.path().to_owned()).collect();
-        Ok(Door {
+        Ok(NodeEntry {
             netns: self.netns_path(),
             mounts,
             pids,

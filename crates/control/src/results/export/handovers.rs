@@ -1,6 +1,6 @@
 //! The satellites that served each station over time: a row for each handover.
 
-use constel_api::Happening;
+use constel_api::EventData;
 
 use super::super::Run;
 use super::columns::{CHUNK_ROWS, Column, Kind, Source, Values};
@@ -22,7 +22,7 @@ impl Handovers {
         let mut rows = Vec::new();
         for event in run.events()? {
             let event = event?;
-            let Happening::Handover {
+            let EventData::Handover {
                 station,
                 from,
                 to,

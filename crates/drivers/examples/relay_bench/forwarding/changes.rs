@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
-use constel_drivers::forward::{Forwarder, Way};
+use constel_drivers::forward::{Forwarder, NodeRoute};
 use constel_host::netlink::{AddressSpec, Batch, IpPrefix, Route, Socket, VethEnd};
 use constel_host::netns::NetNs;
 use constel_link::PortId;
@@ -169,7 +169,7 @@ pub(super) fn changes(options: &Options) -> Vec<Value> {
             });
             let shared = timed(|| {
                 for (node, goal) in &changes {
-                    let way = Way {
+                    let way = NodeRoute {
                         ifindex: ETH0,
                         port: PortId(*node as u32),
                         far_port: PortId((node + round) as u32),

@@ -12,7 +12,7 @@ use super::{Context, SetOnDrop, Stages};
 use crate::error::EngineError;
 use crate::life::bring_up::Fabric;
 use crate::life::lab_time::LabTime;
-use crate::life::moving::Moving;
+use crate::life::moving::NodeCreator;
 use crate::life::observed::Observed;
 use crate::nodes::containers::Containers;
 use crate::routing::machine::Machine;
@@ -23,7 +23,7 @@ use crate::traffic::{self, Traffic};
 use crate::watch::path_rows::{self, PathRows};
 use crate::watch::paths::Paths;
 use crate::watch::sampling::Sampler;
-use crate::watch::stood::{Notes, WAYS_FILE};
+use crate::watch::stood::{Notes, OUTCOMES_FILE};
 
 impl Stages<'_> {
     /// Runs lab time, with the traffic in parallel.
@@ -91,7 +91,7 @@ impl Stages<'_> {
                 notes.map(|notes| scope.spawn(move || notes.watch(kernels, view, clock, over)));
             let (flows, coming) = channel();
             lab_time.moving = options.together.as_ref().and_then(|together| {
-                Moving::begin(scope, fabric, ports, together, (owner, progress), flows)
+                NodeCreator::begin(scope, fabric, ports, together, (owner, progress), flows)
             });
             let late = scope.spawn(move || late.run(coming, stop));
             // The traffic ends with lab time, however that ends, also by a panic.
@@ -122,7 +122,7 @@ impl Stages<'_> {
                 seen.fail(format!("the samples are not complete: {error}"));
             }
             if let (Ok(seen), Err(error)) = (&mut seen, looked) {
-                seen.fail(format!("{WAYS_FILE} is not complete: {error}"));
+                seen.fail(format!("{OUTCOMES_FILE} is not complete: {error}"));
             }
             (seen, ended)
         });
@@ -134,9 +134,9 @@ impl Stages<'_> {
         if self.fabric.kernels.knows_all_ways() {
             return Ok(None);
         }
-        let file = File::create_new(self.context.results.dir().join(WAYS_FILE));
+        let file = File::create_new(self.context.results.dir().join(OUTCOMES_FILE));
         let file = file.map_err(|source| EngineError::Io {
-            what: format!("make {WAYS_FILE}"),
+            what: format!("make {OUTCOMES_FILE}"),
             source,
         })?;
         Ok(Some(Notes::begin(file)))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use constel_api::Happening;
+use constel_api::EventData;
 use constel_api::answers::LabState as ApiState;
 use constel_host::claim::{LabState, RuntimeDir};
 use constel_host::rcu::Expedited;
@@ -17,7 +17,7 @@ use super::{Context, Stages};
 use crate::error::EngineError;
 use crate::information::Informant;
 use crate::life::bring_up::Fabric;
-use crate::life::together::Standing;
+use crate::life::together::PartReady;
 use crate::nodes::containers::Containers;
 use crate::progress::Stage;
 use crate::routing::daemons::logs_folder;
@@ -75,7 +75,7 @@ impl Stages<'_> {
             record.nodes = fabric.kernels.count() as u64;
             record.edges = edges as u64;
         })?;
-        self.context.log.emit(None, Happening::EdgesUp { edges });
+        self.context.log.emit(None, EventData::EdgesUp { edges });
         Ok(steps)
     }
 
@@ -126,7 +126,7 @@ impl Stages<'_> {
         self.times.daemons_held_back_s = self.daemons.held_back_s();
         stage.end(&self.router.words().unwrap_or_default());
         let count = self.daemons.count();
-        log.emit(None, Happening::DaemonsStarted { count });
+        log.emit(None, EventData::DaemonsStarted { count });
         Ok(())
     }
 
@@ -156,7 +156,7 @@ impl Stages<'_> {
         };
         self.context.log.emit(
             None,
-            Happening::RoutesConverged {
+            EventData::RoutesConverged {
                 pairs: standing.pairs,
                 after_s: Some(took),
             },
@@ -189,7 +189,7 @@ impl Stages<'_> {
         expedited.finish()?;
         self.times.containers_s = begun.elapsed().as_secs_f64();
         stage.end(&format!("{:.2} s", self.times.containers_s));
-        log.emit(None, Happening::ContainersStarted { count: planned });
+        log.emit(None, EventData::ContainersStarted { count: planned });
         Ok(())
     }
 
@@ -210,7 +210,7 @@ impl Stages<'_> {
         stage.end("");
         self.context
             .log
-            .emit(None, Happening::HelpersStarted { count: planned });
+            .emit(None, EventData::HelpersStarted { count: planned });
         Ok(())
     }
 
@@ -246,7 +246,7 @@ impl Stages<'_> {
         let Some(together) = &options.together else {
             return Ok(None);
         };
-        let part = Standing {
+        let part = PartReady {
             nodes: self.fabric.kernels.count(),
             plan: steps
                 .fingerprint()
@@ -279,7 +279,7 @@ impl Stages<'_> {
         self.fabric.handle.clear_lateness()?;
         claim.update(|record| record.state = LabState::Running)?;
         view.change(|live| live.state = ApiState::Running);
-        log.emit(None, Happening::Running { bring_up_s });
+        log.emit(None, EventData::Running { bring_up_s });
         Ok(())
     }
 }

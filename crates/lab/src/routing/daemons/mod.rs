@@ -59,11 +59,11 @@ pub(crate) struct Daemons {
 pub(crate) struct Incident {
     pub(crate) node: String,
     pub(crate) program: &'static str,
-    pub(crate) what: What,
+    pub(crate) what: DaemonIncident,
 }
 
 /// The kind of incident.
-pub(crate) enum What {
+pub(crate) enum DaemonIncident {
     /// It ended by itself, or another process ended it.
     Died {
         how: String,
@@ -220,7 +220,7 @@ impl Daemons {
             incidents.push(Incident {
                 node: blueprint.lab.layout.node(key.0).name.clone(),
                 program: crew.programs[key.1].name,
-                what: What::Restarted,
+                what: DaemonIncident::Restarted,
             });
         }
         Ok(incidents)
@@ -264,7 +264,7 @@ impl Daemons {
         Ok((!by_us).then(|| Incident {
             node: blueprint.lab.layout.node(key.0).name.clone(),
             program: program.name,
-            what: What::Died {
+            what: DaemonIncident::Died {
                 how: crate::traffic::exit_words(exit),
                 again_in,
             },

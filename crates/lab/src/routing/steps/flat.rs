@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::blueprint;
 use crate::watch::event_log::EventLog;
 use crate::watch::rows::Rows;
-use constel_api::Happening;
+use constel_api::EventData;
 use constel_link::EdgeChange;
 use constel_plan::{EdgesApplied, RouteRow, RoutesApplied, RoutesPlan};
 
@@ -138,7 +138,7 @@ fn six_hours_in_a_process_of_its_own() {
         if steps.current().step.is_multiple_of(10) {
             let t_ns = steps.current().t_ns;
             let station = "a station with a name".to_owned();
-            let what = Happening::Handover {
+            let what = EventData::Handover {
                 station: station.clone(),
                 port: None,
                 from: None,

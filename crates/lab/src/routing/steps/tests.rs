@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::{blueprint, computed_iridium, iridium, shipped};
 use constel_link::{EdgeChange, EdgeUpdate, PortId};
-use constel_plan::{EdgesApplied, Goal, RouteRow, RoutesApplied, RoutesPlan};
+use constel_plan::{EdgesApplied, RouteDestination, RouteRow, RoutesApplied, RoutesPlan};
 use constel_topology::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -90,7 +90,7 @@ impl Applier for Recorder {
 
     fn install_routes(&mut self, routes: &RoutesPlan) -> Result<RoutesApplied, String> {
         for row in &routes.rows {
-            let Goal::Node(destination) = row.goal else {
+            let RouteDestination::Node(destination) = row.goal else {
                 return Err("no pairs in this lab".to_owned());
             };
             let key = (row.node, destination);

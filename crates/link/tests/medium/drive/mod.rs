@@ -1,7 +1,7 @@
 //! Channels under load in virtual time, and what closed forms say of them.
 
 use constel_link::Rng;
-use constel_link::medium::{Access, Event, Frame, Hearing, Medium, Spec};
+use constel_link::medium::{Access, Event, Frame, Medium, Reception, Spec};
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 /// 1,250 bytes at 10 Mbit/s: a frame is a millisecond.
@@ -20,7 +20,7 @@ pub(crate) fn spec(access: Access) -> Spec {
 }
 
 /// Lets all ports hear all others.
-pub(crate) fn all_hear(medium: &mut Medium, ports: usize, hearing: Hearing) {
+pub(crate) fn all_hear(medium: &mut Medium, ports: usize, hearing: Reception) {
     for from in 0..ports {
         for to in (0..ports).filter(|to| *to != from) {
             medium.hear(from, to, Some(hearing));
@@ -42,7 +42,7 @@ pub(crate) fn aloha(access: Access, g: f64, seconds: u64) -> f64 {
     const SENDERS: usize = 400;
     let mut medium = Medium::new(spec(access), SENDERS + 1).unwrap();
     for from in 0..SENDERS {
-        medium.hear(from, SENDERS, Some(Hearing::default()));
+        medium.hear(from, SENDERS, Some(Reception::default()));
     }
     let mut rng = Rng::for_edge(1, 2, 3, 4);
     let (mut now_ns, mut events) = (0.0, Vec::new());
@@ -107,7 +107,7 @@ pub(crate) fn carrier_sense(n: usize, window: u32, seconds: u64) -> f64 {
         n,
     )
     .unwrap();
-    all_hear(&mut medium, n, Hearing::default());
+    all_hear(&mut medium, n, Reception::default());
     let events = saturated(&mut medium, n, seconds);
     // Successes: heard by one of the others.
     let heard = events

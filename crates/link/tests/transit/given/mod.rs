@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use constel_link::transit::{Flow, Node, Place, Way};
+use constel_link::transit::{AddressLocation, Flow, NeighbourRoute, Node};
 use constel_link::{PortId, mac_of, port_of_mac};
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ pub(crate) enum Net {
 pub(crate) struct Known {
     v4: Ipv4Addr,
     v6: Ipv6Addr,
-    rows: Vec<(IpAddr, u8, Way)>,
+    rows: Vec<(IpAddr, u8, NeighbourRoute)>,
     mtus: Vec<u32>,
     pub(crate) tokens: usize,
 }
@@ -30,8 +30,8 @@ fn v6_of(n: u8) -> IpAddr {
     Ipv6Addr::new(0xfdc0, 0, 0, u16::from(n >> 4), 0, 0, 0, u16::from(n)).into()
 }
 
-fn way_of(n: u8) -> Way {
-    Way {
+fn way_of(n: u8) -> NeighbourRoute {
+    NeighbourRoute {
         port: PortId(u32::from(n % 4)),
         far_port: PortId(u32::from(n % 4) + 9),
     }
@@ -99,28 +99,30 @@ impl Known {
         self.mtus[port.0 as usize] as usize
     }
 
-    pub(crate) fn longest_prefix(&self, to: IpAddr) -> Place {
+    pub(crate) fn longest_prefix(&self, to: IpAddr) -> AddressLocation {
         if to == IpAddr::V4(self.v4) || to == IpAddr::V6(self.v6) {
-            return Place::Own;
+            return AddressLocation::Own;
         }
         let bits = |address: IpAddr| match address {
             IpAddr::V4(v4) => (u128::from(v4.to_bits()) << 96, true),
             IpAddr::V6(v6) => (v6.to_bits(), false),
         };
         let (wanted, v4) = bits(to);
-        let fits = |(prefix, len, _): &&(IpAddr, u8, Way)| {
+        let fits = |(prefix, len, _): &&(IpAddr, u8, NeighbourRoute)| {
             let (prefix, of_v4) = bits(*prefix);
             v4 == of_v4 && (*len == 0 || (prefix ^ wanted) >> (128 - u32::from(*len)) == 0)
         };
         let rows = self.rows.iter().filter(fits);
         // The first of equally long ones.
         let best = rows.rev().max_by_key(|(_, len, _)| *len);
-        best.map_or(Place::Nowhere, |(_, _, way)| Place::Towards(*way))
+        best.map_or(AddressLocation::Nowhere, |(_, _, way)| {
+            AddressLocation::Towards(*way)
+        })
     }
 }
 
 impl Node for Known {
-    fn place(&self, address: IpAddr, _: Flow<'_>) -> Place {
+    fn place(&self, address: IpAddr, _: Flow<'_>) -> AddressLocation {
         self.longest_prefix(address)
     }
 

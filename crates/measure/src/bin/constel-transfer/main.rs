@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use constel_measure::transfer::report::Measure;
-use constel_measure::transfer::{Goal, TransferError, over_leotp, over_tcp, over_vivace, split};
+use constel_measure::transfer::{
+    FetchLimits, TransferError, over_leotp, over_tcp, over_vivace, split,
+};
 use leotp::core::Params;
 use leotp::rt::{InterceptOptions, cpu_seconds};
 
@@ -152,8 +154,8 @@ impl LeotpArgs {
 }
 
 impl FetchArgs {
-    fn goal(&self) -> Goal {
-        Goal {
+    fn goal(&self) -> FetchLimits {
+        FetchLimits {
             bytes: self.bytes,
             // A time that a Duration cannot hold means no limit.
             time: Duration::try_from_secs_f64(self.time).unwrap_or(Duration::MAX),

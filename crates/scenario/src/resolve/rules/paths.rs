@@ -116,7 +116,7 @@ impl RuleReader<'_, '_> {
                 .push(self.document.error_at(&at, "same-node", message));
         }
         let rain = self.rain(way, raw);
-        let place = |of: &RawPlace| constel_link::rules::Place {
+        let place = |of: &RawPlace| constel_link::rules::GroundPoint {
             latitude_deg: of.latitude.deg(),
             longitude_deg: of.longitude.deg(),
         };
