@@ -181,7 +181,8 @@ class Machines:
     def __init__(self, count, work, has_disk=False, way=None, has_walls=False):
         self.work = work
         self.walls = Walls(count, work) if has_walls else None
-        self.disk = Disk(work / "disk") if has_disk else None
+        # In memory: a store whose disk others keep busy for longer than a lease is another experiment.
+        self.disk, self.has_disk = Disk(work / "disk"), has_disk
         self.way = Way(way, count, work) if way else None
         self.wire = Space()
         self.spaces, self.agents, self.etcd = [], [], None
@@ -193,23 +194,23 @@ class Machines:
             self.spaces.append(space)
             name, machine = f"m{number}", str(space.holder.pid)
             if self.way:
-                self.way.space.run("ip", "link", "add", f"from{number}", "mtu", "1600", "type", "veth", "peer", "name", "under0", "netns",
+                self.way.space.run("ip", "link", "add", f"from{number}", "mtu", "1640", "type", "veth", "peer", "name", "under0", "netns",
                                    machine)
-                self.way.space.run("ip", "link", "add", f"to{number}", "mtu", "1600", "type", "veth", "peer", "name", name, "netns",
+                self.way.space.run("ip", "link", "add", f"to{number}", "mtu", "1640", "type", "veth", "peer", "name", name, "netns",
                                    str(self.wire.holder.pid))
                 for end in ("from", "to"):
                     self.way.space.run("ip", "link", "set", f"{end}{number}", "up")
             else:
                 self.wire.run("ip", "link", "add", name, "type", "veth", "peer", "name", "under0", "netns", machine)
-            self.wire.run("ip", "link", "set", name, "mtu", "1600", "up")
+            self.wire.run("ip", "link", "set", name, "mtu", "1640", "up")
             space.run("ip", "addr", "add", f"{NETWORK}.{number}/24", "dev", "under0")
-            space.run("ip", "link", "set", "under0", "mtu", "1600", "up")
+            space.run("ip", "link", "set", "under0", "mtu", "1640", "up")
         if self.way:
             # Which looks first whether its interfaces are on one wire already.
             self.way.begin()
         for number in range(1, count + 1):
             self.wire.run("ip", "link", "set", f"m{number}", "master", "wire")
-        self.wire.run("ip", "link", "set", "wire", "mtu", "1600")
+        self.wire.run("ip", "link", "set", "wire", "mtu", "1640")
         if self.way:
             # Who asks for an address first waits for twice the way: machines that are there for some time have asked before.
             for space in self.spaces:
@@ -225,15 +226,14 @@ class Machines:
 
     def start_store(self):
         log = open(self.work / "etcd.log", "ab")
-        data, more = [*self.BEFORE_STORE, "etcd", "--data-dir", str(self.work / "etcd")], []
-        if self.disk:
+        data, more = [*self.BEFORE_STORE, *self.disk.enter, "etcd", "--data-dir", f"{self.disk.at}/etcd"], []
+        if self.has_disk:
             # Snapshots often, so that a full disk is noticed soon.
-            data = [*self.BEFORE_STORE, *self.disk.enter, "etcd", "--data-dir", f"{self.disk.at}/etcd"]
             more = ["--quota-backend-bytes", str(QUOTA_MIB << 20), "--snapshot-count", "10", "--max-wals", "2"]
         self.etcd = self.wire.start(
             *data, *more, "--listen-client-urls", f"http://{STORE_AT}:2379",
             "--advertise-client-urls", f"http://{STORE_AT}:2379", "--listen-peer-urls", "http://127.0.0.1:2380",
-            "--auto-compaction-mode", "periodic", "--auto-compaction-retention", "5m" if self.disk else "1h", stdout=log, stderr=log)
+            "--auto-compaction-mode", "periodic", "--auto-compaction-retention", "5m" if self.has_disk else "1h", stdout=log, stderr=log)
         until = time.monotonic() + 20
         while self.store("kv/range", key="constel") is None:
             if time.monotonic() > until or self.etcd.poll() is not None:
@@ -334,7 +334,7 @@ class Machines:
                 self.etcd.wait(timeout=10)
             except subprocess.TimeoutExpired:
                 self.etcd.kill()
-        for held in [*self.spaces, self.wire, *(held for held in (self.disk, self.way) if held)]:
+        for held in [*self.spaces, self.wire, self.disk, *([self.way] if self.way else [])]:
             held.end()
         return codes
 

@@ -70,7 +70,7 @@ impl Columns<'_> {
 
     /// The columns that there are, of those of interfaces or of edges.
     fn metrics(&self, of_interfaces: bool) -> PyResult<Vec<(&'static str, Vec<i64>)>> {
-        let all = SampleMetric::ALL.into_iter();
+        let all = SampleMetric::ALL.iter().copied();
         let all = all.filter(|metric| metric.of_interfaces() == of_interfaces);
         let names = all.map(|metric| (metric.as_str(), format!("{}.u64", metric.as_str())));
         let there = names.filter(|(_, file)| self.folder.join(file).is_file());

@@ -8,7 +8,7 @@ use constel_analysis::{
     ContactPlan, Coverage, Interval, LANES, Paths, Positions, Series, candidates, parse_pairs,
 };
 use constel_plan::{Document, Lab, PlanError};
-use constel_scenario::{Diagnostics, DiskFiles, Files, Setting, read_scenario, set};
+use constel_scenario::{Diagnostics, DiskFiles, Files, Setting, set};
 use constel_topology::NodeId;
 use constel_units::TimeSpan;
 use pyo3::prelude::*;
@@ -463,7 +463,7 @@ fn flows(found: &Coverage) -> Table {
 }
 
 fn laid_out(shown: &str, bytes: &[u8], beside: &Path) -> Result<Lab, Diagnostics> {
-    read_scenario(shown, bytes, &DiskFiles::beside(beside)).and_then(Lab::new)
+    Lab::read(shown, bytes, &DiskFiles::beside(beside))
 }
 
 fn read(settings: &[String]) -> PyResult<Vec<Setting>> {

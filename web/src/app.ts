@@ -1,5 +1,6 @@
 // State that all parts of the page share: the world, the instant, the picked nodes, and the listeners to changes of these.
 
+import { absentPorts, failedLinks } from "./byhand";
 import { type Link, Links, key } from "./frame";
 import { Rate } from "./rate";
 import { Clock } from "./time";
@@ -30,6 +31,7 @@ export class App {
   readonly links = new Links();
   readonly clock: Clock;
   readonly numbers = new Map<string, number>();
+  private readonly names: string[];
   events: Happened[] = [];
   /** Changes by hand, all of them, however long ago. */
   private readonly byHand: Happened[] = [];
@@ -42,7 +44,8 @@ export class App {
   private readonly listeners = new Map<string, Set<() => void>>();
 
   constructor(readonly world: World) {
-    world.nodes.forEach((node, i) => this.numbers.set(node.name, i));
+    this.names = world.nodes.map((node) => node.name);
+    this.names.forEach((name, i) => this.numbers.set(name, i));
     this.clock = new Clock(world.step_ns / 1e9, world.duration_ns / 1e9, this.links, () => this.tell("step"));
   }
 
@@ -113,21 +116,17 @@ export class App {
     return `${this.step} ${this.changesByHand().length}`;
   }
 
-  /** The links that are failed by hand at the instant shown, as `A-B`. */
-  failed(): Set<string> {
+  /** Finds the links that are failed by hand at the instant shown, and the absent members of networks. */
+  failed(): void {
     const t = this.clock.t;
-    if (this.failedAt === t) return this.failedNow;
+    if (this.failedAt === t) return;
     this.failedAt = t;
-    const now = new Set<string>();
-    for (const event of this.changesByHand()) {
-      if (event.kind !== "link-set") continue;
-      const effects = event.effects as Record<string, unknown> | undefined;
-      if (effects?.down === true) now.add(event.link as string);
-      else now.delete(event.link as string);
-    }
-    if ([...now].sort().join() !== [...this.failedNow].sort().join()) this.links.version++;
-    this.failedNow = now;
-    return now;
+    const changes = this.changesByHand();
+    this.failedNow = failedLinks(changes);
+    this.absentNow = absentPorts(this.world.networks, this.names, changes);
+    const state = [...[...this.failedNow].sort(), ...this.absentNow].join();
+    if (state !== this.failedState) this.links.version++;
+    this.failedState = state;
   }
 
   /** Rates of the picked link, second by second. */
@@ -160,14 +159,19 @@ export class App {
 
   private failedAt = -1;
   private failedNow = new Set<string>();
+  private absentNow = new Set<number>();
+  private failedState = "";
 
+  /** Whether a link is down by hand, or because an end is not in its network. */
   isFailed(link: Link): boolean {
-    return this.failedBetween(this.world.nodes[link.a].name, this.world.nodes[link.b].name);
+    return this.whyFailed(link) !== null;
   }
 
-  failedBetween(a: string, b: string): boolean {
-    const failed = this.failedNow;
-    return failed.has(`${a}-${b}`) || failed.has(`${b}-${a}`);
+  /** Why a link is down by hand; null if it is not. */
+  whyFailed(link: Link): "failed by hand" | "member absent" | null {
+    if (link.ports.some((port) => this.absentNow.has(port))) return "member absent";
+    const [a, b] = [this.names[link.a], this.names[link.b]];
+    return this.failedNow.has(`${a}-${b}`) || this.failedNow.has(`${b}-${a}`) ? "failed by hand" : null;
   }
 
   /** Nodes whose name, catalogue name or number is like a text, the best first. */

@@ -291,7 +291,7 @@ class Page {
     const lab = this.world.mode === "lab";
     const charts = lab ? new LiveCharts(this.app, () => this.palette) : null;
     this.charts = charts;
-    const networks = lab && this.world.has_networks ? new Networks(this.app, (words) => this.say(words)) : null;
+    const networks = lab && this.world.networks.length ? new Networks(this.app, (words) => this.say(words)) : null;
     const tabs: Tab[] = [
       { name: "inspect", title: "Inspect" },
       { name: "events", title: "Events", open: () => events.draw() },

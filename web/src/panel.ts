@@ -2,13 +2,14 @@
 
 import { change, get } from "./api";
 import type { App, Happened } from "./app";
+import { unknownDelays } from "./byhand";
 import { chart } from "./charts";
 import { add, el, need, patch, table } from "./dom";
 import { light, type Palette } from "./palette";
 import { skyPlot } from "./skyplot";
 import type { Stage } from "./stage";
 import type { EdgeShown, LinkView, NodeState, Paths, Routes, SeriesView, TrackView } from "./types";
-import { count, detail, effects, ms, rate, seconds, title } from "./words";
+import { count, detail, effects, ms, numberOfEvents, rate, seconds, title } from "./words";
 
 /** Least time between two curves of the same pair. */
 const SERIES_EVERY_MS = 10_000;
@@ -134,7 +135,6 @@ export class Panel {
       app.world.may_shell ? el("button", { onclick: () => this.shell(name) }, "Terminal") : null,
       app.isLive ? el("button", { onclick: () => void get<Routes>("routes", { node: name }).then((routes) => ((this.routes = routes), this.refresh())) }, "Kernel routes") : null,
     ].filter((one) => one !== null);
-    const state = (edge: NodeState["links"][number]) => (edge.usable ? "up" : app.failedBetween(name, far(edge)) ? "failed by hand" : "antennas turn");
     const hasSky = now.mask_deg !== undefined && now.mask_deg !== null;
     return [
       el("h2", {}, name),
@@ -158,7 +158,7 @@ export class Panel {
           edge.kind,
           ms(edge.delay_ns),
           rate(edge.rate_bps),
-          state(edge),
+          edge.state,
         ]),
       ),
       hasSky ? el("h3", {}, "Sky") : null,
@@ -209,16 +209,11 @@ export class Panel {
     return this.app.changesByHand().length ? ", by the scenario and the changes by hand" : ", by the scenario";
   }
 
-  /** Events of changed delays do not have the delays. */
+  /** An event of many changed delays has their range only. */
   private unknownDelays(): HTMLElement | null {
-    const set = new Set<string>();
-    for (const event of this.app.changesByHand()) {
-      if (event.kind !== "delays-set") continue;
-      if (event.reset) set.delete(event.network as string);
-      else set.add(event.network as string);
-    }
-    if (!set.size || this.app.isLive) return null;
-    return el("p", { class: "warn" }, `Delays of ${[...set].join(", ")} were set by hand. The log does not have their values, so the scenario’s delays are shown.`);
+    const networks = unknownDelays(this.app.changesByHand());
+    if (!networks.length || this.app.isLive) return null;
+    return el("p", { class: "warn" }, `Delays of ${networks.join(", ")} were set by hand. The log has only their range, so the scenario’s delays are shown.`);
   }
 
   private edge(edge: EdgeShown): HTMLElement {
@@ -400,10 +395,12 @@ export class EventList {
     if (at < 0) at = all.length;
     const shown = all.slice(Math.max(0, at - 150), at + 60);
     patch(this.body, el("ol", { class: "events" }, ...shown.reverse().map((event) => this.row(event, now))));
+    const { known, world, clock, lab } = this.app;
     // A lab's log is complete up to the present, however long ago the last event was.
-    const { known, world, clock } = this.app;
+    const started = world.mode !== "lab" || typeof lab.row?.t_ns === "number";
     const until = world.mode === "lab" ? Math.max(known.until, clock.labT) : known.until;
-    const extent = known.complete ? "" : ` so far (to ${seconds(until)})`;
-    need("#event-count").textContent = `${count(all.length)} events${this.app.world.mode === "plan" ? " computed" : ""}${extent}`;
+    // The page drops old events; their numbers go on.
+    const number = Math.max(all.length, all.at(-1)?.seq ?? 0);
+    need("#event-count").textContent = numberOfEvents(number, world.mode === "plan", known.complete ? "all" : started ? until : "not started");
   }
 }

@@ -46,7 +46,7 @@ export class Tables {
           button(`${names[link.a]} – ${names[link.b]}`, [names[link.a], names[link.b]]),
           kind(link.kind),
           `${link.delayMs.toFixed(2)} ms`,
-          app.isFailed(link) ? "failed by hand" : link.turning ? "antennas turn" : "up",
+          app.whyFailed(link) ?? (link.turning ? "antennas turn" : "up"),
         ]),
         `${count(links.length)} links${links.length > MOST ? `, the first ${MOST} shown` : ""}`,
       ),

@@ -10,7 +10,7 @@ export type World = {
   step_ns: number;
   duration_ns: number;
   max_lateness_ns: number;
-  has_networks: boolean;
+  networks: (NetworkView)[];
   may_write: boolean;
   may_shell: boolean;
   nodes: (NodeView)[];
@@ -21,6 +21,17 @@ export type World = {
 };
 
 export type Mode = "plan" | "lab" | "run" | "box";
+
+export type NetworkView = {
+  name: string;
+  members: (MemberView)[];
+};
+
+export type MemberView = {
+  node: number;
+  port: number;
+  away: boolean;
+};
 
 export type NodeView = {
   name: string;
@@ -61,6 +72,7 @@ export type EdgeView = {
   delay_ns: number;
   rate_bps?: number | null;
   usable: boolean;
+  state: string;
 };
 
 export type LinkShown = {
@@ -279,6 +291,8 @@ export type Event = ({
   network: string;
   edges: number;
   reset: boolean;
+  delays?: (DelaySet)[];
+  range?: DelayRange | null;
 } | {
   kind: "handover";
   station: string;
@@ -380,6 +394,18 @@ export type Event = ({
   wall: string;
   catalogued?: (Catalogued)[];
 });
+
+export type DelaySet = {
+  from: string;
+  to: string;
+  delay_ns: number;
+};
+
+export type DelayRange = {
+  min_ns: number;
+  median_ns: number;
+  max_ns: number;
+};
 
 export type RunView = {
   manifest: Manifest;

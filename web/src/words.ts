@@ -23,6 +23,12 @@ export const count = (n: number): string => n.toLocaleString("en-GB");
 
 const TITLES: Record<string, string> = { "routes-converged": "routes converged", "link-set": "link changed", "daemon-died": "daemon ended", "helper-died": "helper ended" };
 
+/** The number of events, and the lab time up to which they are known: `all` of them, or a time in seconds. */
+export function numberOfEvents(number: number, computed: boolean, until: number | "all" | "not started"): string {
+  const extent = until === "all" ? "" : until === "not started" ? " so far (the clock has not started)" : ` so far (to ${seconds(until)})`;
+  return `${count(number)} event${number === 1 ? "" : "s"}${computed ? " computed" : ""}${extent}`;
+}
+
 /** The kind of an event, as people read it. */
 export const title = (kind: string): string => TITLES[kind] ?? kind.replace(/-/g, " ");
 
@@ -43,6 +49,11 @@ export function detail(what: Record<string, unknown>): string {
     case "repair":
     case "flow-started":
       return text(what.kind === "repair" ? "cause" : "flow");
+    case "delays-set": {
+      const range = what.range as Record<string, number> | null | undefined;
+      const set = range ? `${ms(range.min_ns)} to ${ms(range.max_ns)}, median ${ms(range.median_ns)}` : "as in the scenario";
+      return `${text("network")}: ${text("edges")} edges by hand${range || what.reset ? `: ${set}` : ""}`;
+    }
     case "link-set":
       return `${text("link")} by hand: ${effects(what.effects as Record<string, unknown>)}`;
     case "flow-ended":

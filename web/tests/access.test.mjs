@@ -149,7 +149,7 @@ test("the tab of networks is there where there are networks", async () => {
     prepare: async (page) => {
       await page.route((url) => url.pathname === "/api/world", async (route) => {
         const answer = await route.fetch();
-        await route.fulfill({ response: answer, json: { ...(await answer.json()), mode: "lab", has_networks: true } });
+        await route.fulfill({ response: answer, json: { ...(await answer.json()), mode: "lab", networks: [{ name: "air", members: [] }] } });
       });
     },
   });

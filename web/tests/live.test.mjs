@@ -40,7 +40,7 @@ async function prepare(page) {
         await route.fulfill({ response: answer, json: change(await answer.json(), new URL(route.request().url()).searchParams) });
       },
     );
-  await changed("/api/world", (world) => ({ ...world, mode: "lab", may_write: true, may_shell: true, max_lateness_ns: 10e6, has_networks: false }));
+  await changed("/api/world", (world) => ({ ...world, mode: "lab", may_write: true, may_shell: true, max_lateness_ns: 10e6, networks: [] }));
   await page.route(
     (url) => url.pathname === "/api/link" && url.searchParams.get("live") === "1",
     async (route) => {

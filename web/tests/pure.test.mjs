@@ -9,8 +9,8 @@ async function source(name) {
   const { outputFiles } = await build({ entryPoints: [new URL(`../src/${name}.ts`, import.meta.url).pathname], bundle: true, format: "esm", write: false });
   return import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString("base64")}`);
 }
-const [{ Rate }, { nearest }, { groups, label }, { csv, flagged, flowCharts, flowVerdict }, { health }, { event }] = await Promise.all(
-  ["rate", "arcs", "together", "curves", "health", "words"].map(source),
+const [{ Rate }, { nearest }, { groups, label }, { csv, flagged, flowCharts, flowVerdict }, { health }, { detail, event, numberOfEvents }, { absentPorts, unknownDelays }] = await Promise.all(
+  ["rate", "arcs", "together", "curves", "health", "words", "byhand"].map(source),
 );
 
 test("a constant rate is constant, however often the page gets the same sample", () => {
@@ -126,4 +126,36 @@ test("events are in the glossary's words, each kind once", () => {
   assert.equal(line("path-changed", { flow: "f", from: ["a", "b"], to: [] }), "path changed: f: no path");
   assert.equal(line("link-set", { link: "a-b", effects: {} }), "link changed: a-b by hand: none");
   assert.equal(line("containers-started", { count: 2 }), "containers started: count 2");
+});
+
+test("the number of events has the time up to which they are known, if there is one", () => {
+  assert.equal(numberOfEvents(19, false, 4.25), "19 events so far (to 0:04.2)");
+  // A lab in bring-up has events and no time yet.
+  assert.equal(numberOfEvents(5, false, "not started"), "5 events so far (the clock has not started)");
+  assert.equal(numberOfEvents(1, false, "all"), "1 event");
+  assert.equal(numberOfEvents(60001, true, 12), "60,001 events computed so far (to 0:12.0)");
+});
+
+test("delays that were set have their range, and only those that are not listed are unknown", () => {
+  const set = { kind: "delays-set", network: "air", edges: 2, reset: false, range: { min_ns: 1e6, median_ns: 3e6, max_ns: 5e6 } };
+  assert.equal(detail(set), "air: 2 edges by hand: 1.000 ms to 5.000 ms, median 3.000 ms");
+  const reset = { kind: "delays-set", network: "air", edges: 2, reset: true };
+  assert.equal(detail(reset), "air: 2 edges by hand: as in the scenario");
+  const listed = { ...set, delays: [{ from: "a", to: "b", delay_ns: 1e6 }, { from: "b", to: "a", delay_ns: 5e6 }] };
+  assert.deepEqual(unknownDelays([listed]), []);
+  assert.deepEqual(unknownDelays([listed, set]), ["air (1.000 to 5.000 ms, median 3.000 ms)"]);
+  assert.deepEqual(unknownDelays([set, { ...set, network: "sea", range: undefined }, reset]), ["sea"]);
+});
+
+test("members that start away are absent until they join, and those that leave until they are back", () => {
+  const member = (node, port, away = false) => ({ node, port, away });
+  const networks = [
+    { name: "air", members: [member(0, 10), member(1, 11), member(2, 12, true)] },
+    { name: "sea", members: [member(1, 21, true), member(2, 22)] },
+  ];
+  const moved = (kind, network, node) => ({ kind: `member-${kind}`, network, node });
+  const absent = (...changes) => [...absentPorts(networks, ["a", "b", "c"], changes)];
+  assert.deepEqual(absent(), [12, 21]);
+  assert.deepEqual(absent(moved("joined", "air", "c")), [21]);
+  assert.deepEqual(absent(moved("joined", "air", "c"), moved("left", "air", "b"), moved("joined", "sea", "b")), [11]);
 });

@@ -141,9 +141,13 @@ impl Interval {
         self.at(sample) / self.step_ns
     }
 
-    /// Shows the snapshot of every sample to `look`, in order, with the sample's number.
-    pub fn visit(&self, lab: &Lab, look: impl FnMut(u64, &Snapshot)) {
-        self.walk(lab, 0..self.samples(), look);
+    /// Shows the snapshot of every sample to `look`, in order, with the sample's number. Members of networks that start
+    /// `away` have no edges.
+    pub fn visit(&self, lab: &Lab, mut look: impl FnMut(u64, &Snapshot)) {
+        let at_start = lab.at_start();
+        self.walk(lab, 0..self.samples(), |sample, snapshot| {
+            look(sample, at_start(snapshot).as_ref().unwrap_or(snapshot))
+        });
     }
 
     /// Shows the snapshot of every sample in `samples` to `look`, in order.
@@ -185,12 +189,26 @@ impl Interval {
 
     /// Walks the interval in up to `threads` parts at the same time, each with an accumulator of its own, and
     /// gives the accumulators in order of time. How many parts there are must not matter to the caller's result.
-    /// If a step depends on all before it, there is one part.
+    /// If a step depends on all before it, there is one part. Members of networks that start `away` have no edges.
     pub(crate) fn fold<A: Send>(
         &self,
         lab: &Lab,
         threads: usize,
         new: impl Fn() -> A + Sync,
+        look: impl Fn(&mut A, u64, &Snapshot) + Sync,
+    ) -> Vec<A> {
+        let at_start = lab.at_start();
+        self.fold_changed(lab, threads, new, at_start, look)
+    }
+
+    /// Walks the interval as [`Interval::fold`] does, with another topology: `change` returns the one in place of a sample's,
+    /// in which no member is absent, or `None` to keep it.
+    pub(crate) fn fold_changed<A: Send>(
+        &self,
+        lab: &Lab,
+        threads: usize,
+        new: impl Fn() -> A + Sync,
+        change: impl Fn(&Snapshot) -> Option<Snapshot> + Sync,
         look: impl Fn(&mut A, u64, &Snapshot) + Sync,
     ) -> Vec<A> {
         let samples = self.samples();
@@ -204,7 +222,8 @@ impl Interval {
         let run = |part: u64| {
             let mut state = new();
             self.walk(lab, bound(part)..bound(part + 1), |sample, snapshot| {
-                look(&mut state, sample, snapshot)
+                let changed = change(snapshot);
+                look(&mut state, sample, changed.as_ref().unwrap_or(snapshot))
             });
             state
         };

@@ -154,11 +154,11 @@ impl Series {
         keep: bool,
         threads: usize,
     ) -> Result<Self, SeriesError> {
-        Self::with_changes(lab, interval, pairs, keep, threads, |_| None)
+        Self::with_changes(lab, interval, pairs, keep, threads, lab.at_start())
     }
 
     /// Returns the series as [`Series::new`] does, of another topology: `change` returns the one in place of a sample's,
-    /// or `None` to keep it.
+    /// in which no member of a network is absent, or `None` to keep it.
     ///
     /// # Errors
     /// [`SeriesError::TooMany`].
@@ -180,14 +180,13 @@ impl Series {
         // Pairs in order of their destination, so that each destination's distances are found once.
         let mut by_destination: Vec<usize> = (0..pairs.len()).collect();
         by_destination.sort_by_key(|&p| pairs[p].1);
-        let mut parts = interval.fold(
+        let mut parts = interval.fold_changed(
             lab,
             threads,
             || SeriesPart::new(pairs.len(), keep),
+            change,
             |part, _, snapshot| {
-                let changed = change(snapshot);
-                part.paths
-                    .load(&lab.layout, changed.as_ref().unwrap_or(snapshot));
+                part.paths.load(&lab.layout, snapshot);
                 if part.paths.lanes() == LANES {
                     part.look(&pairs, &by_destination);
                 }

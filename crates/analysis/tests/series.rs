@@ -1,6 +1,8 @@
 //! Path series: the same paths as routing's, however they are computed.
 
-use constel_analysis::{Interval, LANES, Paths, Series, SeriesError, parse_pairs};
+use constel_analysis::{
+    ContactPlan, Coverage, Interval, LANES, Paths, Series, SeriesError, parse_pairs,
+};
 use constel_plan::Lab;
 use constel_routing::{Graph, GroundTransit, Scratch};
 use constel_scenario::{DiskFiles, parse, resolve};
@@ -325,4 +327,40 @@ fn too_much_is_refused_before_it_is_computed() {
         Series::new(&lab, week, pairs, true, 1),
         Err(SeriesError::TooMany { .. })
     ));
+}
+
+/// Members that start `away` have no edges in any answer about the scenario; a change by hand may bring them back.
+#[test]
+fn members_that_are_away_are_on_no_path() {
+    let lab = lab_of(
+        "constel: 1\nname: away\nstart: 2026-11-21T00:00:00Z\nduration: 10 s\nstep: 1 s\nrouting: {mode: computed}\n\
+         ground: {hosts: {h: {count: 4, latitude: 0 deg, longitude: 0 deg}}}\n\
+         networks:\n  one: {members: [h-0, h-1, h-2], away: [h-2], law: {range: 10 km}, link: {rate: 1 Mbit/s}}\n  \
+         two: {members: [h-2, h-3], law: {range: 10 km}, link: {rate: 1 Mbit/s}}\n\
+         traffic:\n  - {name: f, at: 1 s, for: 5 s, ping: {from: h-0, to: h-2}}\n",
+    );
+    let pairs = |names: &[&str]| -> Vec<(NodeId, NodeId)> {
+        names
+            .iter()
+            .map(|name| parse_pairs(&lab, name).unwrap()[0])
+            .collect()
+    };
+    let pairs = pairs(&["h-0:h-1", "h-0:h-2", "h-0:h-3", "h-2:h-3"]);
+    let reached = |series: &Series| -> Vec<bool> {
+        let delays = series.points.iter().map(|point| point.delay_ns.is_some());
+        delays.take(4).collect()
+    };
+    let own = Series::new(&lab, interval(&lab, 0, 10, 1), pairs.clone(), true, 1).unwrap();
+    assert_eq!(reached(&own), [true, false, false, true]);
+    let all = interval(&lab, 0, 10, 1);
+    let joined = Series::with_changes(&lab, all, pairs, true, 1, |_| None).unwrap();
+    assert_eq!(
+        reached(&joined),
+        [true; 4],
+        "by a join, h-2 is an end of edges again"
+    );
+    let contacts = ContactPlan::new(&lab, interval(&lab, 0, 10, 1), 1).contacts;
+    assert_eq!(contacts.len(), 2, "h-0 to h-1, and h-2 to h-3");
+    let coverage = Coverage::bounded(&lab, 1).unwrap();
+    assert_eq!(coverage.flows[0].path_ratio, Some(0.0));
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::answers::{BriefEffects, Catalogued};
+use crate::answers::{BriefEffects, Catalogued, DelayRange, DelaySet};
 use crate::request::NodeChange;
 
 /// One thing that happened.
@@ -164,6 +164,12 @@ pub enum EventData {
         edges: usize,
         /// Whether the scenario's values were restored.
         reset: bool,
+        /// The new delays of these edges, if they are at most 400; else empty. Empty for a reset.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        delays: Vec<DelaySet>,
+        /// The range of all new delays. Absent for a reset.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        range: Option<DelayRange>,
     },
     /// A station changed its satellite.
     Handover {

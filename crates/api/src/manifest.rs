@@ -238,9 +238,8 @@ impl From<constel_link::Capabilities> for Capabilities {
             queue_in_bytes,
             measures_lateness,
             mtu_max_bytes,
-            effects,
         } = declared;
-        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
         Self {
             driver,
             delay_glides,
@@ -250,7 +249,7 @@ impl From<constel_link::Capabilities> for Capabilities {
             queue_in_bytes,
             measures_lateness,
             mtu_max_bytes,
-            effects: effects.map(names),
+            effects: driver.effects().map(names),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Signals that end a verb from outside: Ctrl-C, a supervisor, a closed terminal.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -27,6 +28,9 @@ const UNUSED: [i32; 7] = [
     signal_hook::consts::SIGXFSZ,
 ];
 
+/// Further signals that would do the same, by their numbers in Linux: `SIGSTKFLT`, `SIGPWR`, and real-time signals.
+const UNNAMED: [RangeInclusive<i32>; 3] = [16..=16, 30..=30, 34..=64];
+
 /// From now on each signal that requests an end sets all `flags` instead of killing the process, and unused signals have no
 /// effect.
 pub(crate) fn set(flags: &[&Arc<AtomicBool>]) -> io::Result<()> {
@@ -35,9 +39,15 @@ pub(crate) fn set(flags: &[&Arc<AtomicBool>]) -> io::Result<()> {
             signal_hook::flag::register(signal, Arc::clone(flag))?;
         }
     }
-    for signal in UNUSED {
+    for signal in UNUSED.into_iter().chain(UNNAMED.into_iter().flatten()) {
         // Not `SIG_IGN`, because programs would inherit it.
-        signal_hook::flag::register(signal, Arc::default())?;
+        match signal_hook::flag::register(signal, Arc::default()) {
+            // A C library may keep the first real-time signals for itself.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+            registered => {
+                registered?;
+            }
+        }
     }
     Ok(())
 }

@@ -237,7 +237,7 @@ fn raw_ethernet_is_tried_before_it_is_taken() {
     let store = place.path().join("store");
     // `a` and `b` are on one cable, `c` on another one.
     let [a, b, c] = [(); 3].map(|()| NetNs::new().unwrap());
-    cable(0, 1_558, [(&a, 72, 1), (&b, 72, 2)]);
+    cable(0, 1_574, [(&a, 72, 1), (&b, 72, 2)]);
     cable(1, 1_500, [(&b, 73, 2), (&c, 72, 3)]);
     let agents = [("a", &a), ("b", &b), ("c", &c)].map(|(name, space)| {
         let flags = ["--underlay", "under72"];
@@ -262,7 +262,7 @@ fn raw_ethernet_is_tried_before_it_is_taken() {
             "{said}"
         );
         assert!(found["why"].as_str().unwrap().contains(why), "{found:#}");
-        assert_eq!(found["mtu_wanted_bytes"], 1_558);
+        assert_eq!(found["mtu_wanted_bytes"], 1_574);
     }
     // `udp` needs no test of the machines.
     assert_eq!(between(&store, "a,b", "udp").1["transport"], "udp");
@@ -277,12 +277,12 @@ fn raw_ethernet_is_tried_before_it_is_taken() {
         assert_eq!((code, &found["transport"]), (0, &"udp".into()), "{said}");
         assert!(found["why"].as_str().unwrap().contains(words), "{found:#}");
     };
-    refused("`ip link set dev under72 mtu 1558`");
+    refused("`ip link set dev under72 mtu 1574`");
     let change = |space: &NetNs, ifindex: u32| {
         let mut batch = Batch::new();
         let change = LinkChange {
             ifindex,
-            mtu: Some(1_558),
+            mtu: Some(1_574),
             ..LinkChange::default()
         };
         batch.change_link(&change).unwrap();
@@ -290,7 +290,7 @@ fn raw_ethernet_is_tried_before_it_is_taken() {
     };
     change(&b, 73);
     change(&c, 72);
-    known(1_558);
+    known(1_574);
     refused("machines a and c do not receive each other's raw frames (EtherType 0x88b6)");
     drop(agents);
 }

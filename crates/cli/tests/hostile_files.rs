@@ -91,6 +91,24 @@ fn no_pipe_is_waited_for_and_no_device_is_read_to_its_end() {
     let compose = "services:\n  web: {image: nginx, env_file: env, networks: [a]}\n  db: {image: nginx, networks: [a]}\nnetworks: {a: {}}\n";
     fs::write(at("compose.yaml"), compose).unwrap();
     refused(&["import", &at("compose.yaml")], "env");
+    // One that is read without being named, and one that may be missing.
+    for (own, name, service) in [
+        ("unnamed", ".env", "{image: nginx, networks: [a]}"),
+        (
+            "optional",
+            "env",
+            "{image: nginx, networks: [a], env_file: {path: env, required: false}}",
+        ),
+    ] {
+        let folder = dir.path().join(own);
+        fs::create_dir(&folder).unwrap();
+        pipe(folder.join(name));
+        let file = folder.join("compose.yaml");
+        let compose =
+            format!("services:\n  web: {service}\n  db: {service}\nnetworks: {{a: {{}}}}\n");
+        fs::write(&file, compose).unwrap();
+        refused(&["import", &text(&file)], "a named pipe");
+    }
 }
 
 #[test]
@@ -207,16 +225,26 @@ fn a_path_that_is_no_utf_8_is_a_path() {
 
 #[test]
 fn the_store_of_images_says_what_it_needs() {
-    let mut command = Command::new(CONSTEL);
-    command
-        .args(["image", "list"])
-        .env_clear()
-        .stdin(Stdio::null());
-    let output = finish(command, Duration::from_secs(30));
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("HOME") && said.contains("--store"), "{said}");
-    assert!(!said.contains("fetch or save"), "{said}");
+    // A relative path would name another folder wherever the command runs.
+    let homes: [&[(&str, &str)]; 4] = [
+        &[],
+        &[("HOME", "")],
+        &[("HOME", "relative/home")],
+        &[("HOME", ""), ("XDG_CACHE_HOME", "relative")],
+    ];
+    for home in homes {
+        let mut command = Command::new(CONSTEL);
+        command
+            .args(["image", "list"])
+            .env_clear()
+            .envs(home.iter().copied())
+            .stdin(Stdio::null());
+        let output = finish(command, Duration::from_secs(30));
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{home:?}: {said}");
+        assert!(said.contains("HOME") && said.contains("--store"), "{said}");
+        assert!(!said.contains("fetch or save"), "{said}");
+    }
 }
 
 /// Writes the results of a box, as earlier versions left them.
@@ -286,10 +314,31 @@ fn results_and_images_have_paths_that_are_no_utf_8() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let output = verb(&["image", "list", "--store"], &[store.as_os_str()]);
     assert!(stdout(&output).contains("odd"), "{}", stderr(&output));
-    // The source of an image may be a name, so it must be UTF-8: the error states it.
-    let output = verb(&["image", "import"], &[root.as_os_str()]);
-    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert!(stderr(&output).contains("UTF-8"), "{}", stderr(&output));
+    // A source is a path in any of its forms, and a name only where it names an image.
+    let source = |prefix: &str| {
+        let mut source = OsString::from(prefix);
+        source.push(&root);
+        source
+    };
+    let in_store = OsStr::new("--store");
+    for (prefix, code, words) in [
+        ("rootfs:", Some(0), ""),
+        // A folder that is no image.
+        ("", Some(1), "it is no image"),
+        ("oci:", Some(1), ""),
+        ("docker-daemon:", Some(1), "a name is UTF-8"),
+        ("docker://", Some(1), "a name is UTF-8"),
+    ] {
+        let source = source(prefix);
+        let more = [source.as_os_str(), in_store, store.as_os_str()];
+        let output = verb(&["image", "import", "--name", "odd"], &more);
+        assert_eq!(output.status.code(), code, "{prefix} {}", stderr(&output));
+        assert!(
+            stderr(&output).contains(words),
+            "{prefix} {}",
+            stderr(&output)
+        );
+    }
 }
 
 #[test]

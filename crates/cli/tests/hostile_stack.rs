@@ -5,6 +5,7 @@ use crate::support;
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use constel_host::netlink::{InstalledRoute, ROUTE_PROTOCOL, Socket};
@@ -13,13 +14,17 @@ use support::container::events;
 use support::host::Host;
 use support::lab::Lab;
 use support::netns::loopback;
-use support::{constel, scenario, stderr, until};
+use support::{constel, finish, scenario, stderr, until};
 
 /// Five seconds is the longest pause between two looks at a node that changes its stack again and again.
 const RESTORED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Node `a` reaches `b` by `r1`, and by `r2` over a longer way; `c` reaches it by `r1` too.
 fn diamond(dir: &Path, duration_s: u32, more: &str) -> PathBuf {
+    diamond_over("relay", dir, duration_s, more)
+}
+
+fn diamond_over(driver: &str, dir: &Path, duration_s: u32, more: &str) -> PathBuf {
     let text = format!(
         "constel: 1
 name: own-stack
@@ -40,7 +45,7 @@ ground:
   - {{from: r2, to: b, delay: 20 ms, link: {{rate: 100 Mbit/s}}}}
   - {{from: c, to: r1, delay: 5 ms, link: {{rate: 100 Mbit/s}}}}
 routing: {{mode: computed, destinations: all}}
-links: {{max_lateness: 10 ms}}
+links: {{driver: {driver}, max_lateness: 10 ms}}
 {more}"
     );
     scenario::write(dir, "own-stack.yaml", &text)
@@ -59,11 +64,13 @@ fn set_up(lab: &Lab, node: &str) -> String {
         // It changes too fast to be read.
         return String::new();
     };
+    stack.add_filters(&ns).unwrap();
     let mut text = String::new();
     stack.links.sort();
     for link in &stack.links {
         let (name, mac, mtu) = (&link.name, link.mac, link.mtu);
-        writeln!(text, "{} {name} {mac:?} {mtu} {}", link.ifindex, link.up).unwrap();
+        let flags = (link.up, link.arp, link.xdp);
+        writeln!(text, "{} {name} {mac:?} {mtu} {flags:?}", link.ifindex).unwrap();
     }
     stack.addresses.sort();
     for own in &stack.addresses {
@@ -79,6 +86,8 @@ fn set_up(lab: &Lab, node: &str) -> String {
     }
     stack.qdiscs.sort();
     writeln!(text, "{:?} {:?}", stack.qdiscs, stack.forwards).unwrap();
+    stack.ipv4.sort();
+    writeln!(text, "{:?} {:?}", stack.ipv4, stack.filters).unwrap();
     // Constel's own, and those that the kernel makes with addresses of ports. An address of lo that was taken away and given again has
     // one more, to itself.
     let ours = |route: &InstalledRoute| {
@@ -202,8 +211,67 @@ const SWITCHES: [Act; 13] = [
     ),
 ];
 
+/// Things of the node's own that drop packets, others' in transit included: reported, and the node's to take back.
+const FILTERS: [Act; 11] = [
+    until_undone(
+        "iptables -A FORWARD -j DROP",
+        "it has a packet filter: nftables ip filter",
+        "iptables -F",
+    ),
+    until_undone(
+        "ip6tables -P FORWARD DROP",
+        "it has a packet filter: nftables ip6 filter",
+        "ip6tables -P FORWARD ACCEPT",
+    ),
+    until_undone(
+        "tc qdisc add dev eth0 clsact; tc filter add dev eth0 ingress bpf da bytecode '1,6 0 0 2'",
+        "eth0 has traffic filters of the node's own: clsact",
+        "tc qdisc del dev eth0 clsact",
+    ),
+    until_undone(
+        "ip link set eth0 xdpgeneric obj $DROP sec xdp",
+        "eth0 passes its frames to an XDP program of the node's own",
+        "ip link set eth0 xdpgeneric off",
+    ),
+    until_undone(
+        "ip xfrm policy add dir fwd src 0.0.0.0/0 dst 0.0.0.0/0 action block",
+        "it has a packet filter: IPsec",
+        "ip xfrm policy flush",
+    ),
+    until_undone(
+        "sysctl -qw net.ipv4.conf.eth0.forwarding=0",
+        "eth0 does not forward IPv4",
+        "sysctl -qw net.ipv4.conf.eth0.forwarding=1",
+    ),
+    until_undone(
+        "sysctl -qw net.ipv4.conf.eth0.rp_filter=1",
+        "eth0 drops packets by their source (rp_filter 1)",
+        "sysctl -qw net.ipv4.conf.eth0.rp_filter=0",
+    ),
+    until_undone(
+        "sysctl -qw net.ipv4.conf.all.rp_filter=1",
+        "it drops packets by their source (rp_filter 1)",
+        "sysctl -qw net.ipv4.conf.all.rp_filter=0",
+    ),
+    until_undone(
+        "ip route prepend blackhole $B/32",
+        "routes of its own come before 1 of ",
+        "ip route del blackhole $B/32",
+    ),
+    until_undone(
+        "ip route add blackhole $B/32 table local",
+        "routes of its own come before 1 of ",
+        "ip route del blackhole $B/32 table local",
+    ),
+    until_undone(
+        "ip link add mv0 link eth0 type macvlan mode passthru",
+        "eth0 passes frames to mv0 (macvlan)",
+        "ip link del mv0",
+    ),
+];
+
 /// Lost settings are restored.
-const LOSSES: [Act; 20] = [
+const LOSSES: [Act; 21] = [
     act("ip link set eth0 down; ip link set eth0 up", "lost"),
     act("ip link del eth0", "eth0 is gone"),
     act("ip link del eth0; ip link del eth1", "eth1 is gone"),
@@ -220,6 +288,7 @@ const LOSSES: [Act; 20] = [
         "ip link set eth0 address 02:00:00:00:00:99",
         "eth0 has the MAC address 02:00:00:00:00:99",
     ),
+    act("ip link set eth0 arp off", "eth0 has ARP switched off"),
     act("ip link set eth0 mtu 1280", "eth0 has an MTU of 1280"),
     // Too small for IPv6, which the kernel then switches off.
     act("ip link set eth0 mtu 600", "eth0 has an MTU of 600"),
@@ -247,6 +316,16 @@ const LOSSES: [Act; 20] = [
     ),
 ];
 
+/// It stays until the namespace ends.
+const UNANNOUNCED: Act = act(
+    "iptables-legacy -A FORWARD -j DROP",
+    "it has a packet filter: iptables filter",
+);
+
+fn all(acts: &[Act]) -> Vec<&Act> {
+    acts.iter().collect()
+}
+
 fn pings(lab: &Lab, from: &str, flags: &str, to: &str) -> bool {
     sh(
         lab,
@@ -255,27 +334,56 @@ fn pings(lab: &Lab, from: &str, flags: &str, to: &str) -> bool {
     )
 }
 
+/// A BPF object that drops each frame that it is given.
+fn dropping(dir: &Path) -> PathBuf {
+    let (source, object) = (dir.join("drop.c"), dir.join("drop.o"));
+    let text = "__attribute__((section(\"xdp\"), used)) int cut(void *ctx) { return 1; }\n\
+                char terms[] __attribute__((section(\"license\"), used)) = \"GPL\";\n";
+    std::fs::write(&source, text).unwrap();
+    let mut clang = Command::new("clang");
+    clang.args(["-O2", "-g", "-target", "bpf", "-c", "-o"]);
+    clang.arg(&object).arg(&source);
+    let made = finish(clang, RESTORED_WITHIN);
+    assert!(made.status.success(), "{}", stderr(&made));
+    object
+}
+
+/// Whether this host has the driver; otherwise prints that the test is left out.
+fn has_driver(driver: &str) -> bool {
+    let said = constel(["doctor", "--json"]);
+    let found: Value = serde_json::from_slice(&said.stdout).unwrap();
+    let works = found["drivers"][driver].as_bool().unwrap();
+    if !works {
+        support::skip(&format!("this kernel has not what {driver} needs"));
+    }
+    works
+}
+
 /// All of it in one lab, one after the other.
-fn survive(name: &str, acts: &[Act]) {
+fn survive(name: &str, driver: &str, acts: &[&Act]) {
     let host = Host::take();
     let dir = tempfile::tempdir().unwrap();
+    let object = dropping(dir.path()).display().to_string();
     let traffic = "traffic:
 - {name: other, at: 0 s, for: 590 s, ping: {from: c, to: b, interval: 200 ms}}
 - {name: own, at: 0 s, for: 590 s, ping: {from: a, to: b, interval: 200 ms}}
 ";
-    let mut lab = Lab::up(name, &diamond(dir.path(), 600, traffic), dir.path(), &[]);
+    let file = diamond_over(driver, dir.path(), 600, traffic);
+    let mut lab = Lab::up(name, &file, dir.path(), &[]);
     let [a, b] = ["a", "b"].map(|node| loopback(&lab.node(node)));
     let made = set_up(&lab, "a");
     assert!(sh(&lab, "a", "true"), "from here on it is watched");
     for act in acts {
         eprintln!("{}", act.command);
         let before = latest(&lab);
-        sh(&lab, "a", &format!("A={a}; B={b}; {}", act.command));
+        let known = format!("A={a}; B={b}; DROP={object}");
+        sh(&lab, "a", &format!("{known}; {}", act.command));
         let event = said(&lab, "a", before, act.says);
         assert!(pings(&lab, "c", "-4", "b"), "others: {}", act.command);
         if let Some(undo) = act.undo {
             assert_ne!(event["left"], Value::Array(Vec::new()), "{event}");
-            assert!(sh(&lab, "a", undo), "{undo}");
+            let undo = format!("A={a}; B={b}; {undo}");
+            assert!(sh(&lab, "a", &undo), "{undo}");
         }
         let began = Instant::now();
         loop {
@@ -321,12 +429,63 @@ fn survive(name: &str, acts: &[Act]) {
 
 #[test]
 fn what_a_node_switches_off_is_its_own_until_it_switches_it_on() {
-    survive("own-stack-off", &SWITCHES);
+    survive("own-stack-off", "relay", &all(&SWITCHES));
+}
+
+#[test]
+fn what_a_node_drops_by_filters_is_reported_and_left() {
+    survive("own-stack-filter", "relay", &all(&FILTERS));
 }
 
 #[test]
 fn what_a_node_loses_of_its_stack_is_restored() {
-    survive("own-stack-lost", &LOSSES);
+    survive("own-stack-lost", "relay", &all(&LOSSES));
+}
+
+/// The host end of a port goes with the node's; queues, filters and programs of the driver are on it.
+fn ports_come_back(driver: &str) {
+    if has_driver(driver) {
+        let of_ports = |act: &&Act| act.says.contains("is gone") || act.says.contains("is called");
+        let acts: Vec<&Act> = LOSSES.iter().filter(of_ports).collect();
+        assert_eq!(acts.len(), 4);
+        survive(&format!("own-stack-{driver}"), driver, &acts);
+    }
+}
+
+#[test]
+fn an_interface_that_is_gone_is_made_again_over_netem() {
+    ports_come_back("netem");
+}
+
+#[test]
+fn an_interface_that_is_gone_is_made_again_over_edt() {
+    ports_come_back("edt");
+}
+
+/// The kernel announces no change of the older iptables: it is found by a look at one node after the other.
+#[test]
+fn a_filter_that_is_not_announced_is_found() {
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    let mut lab = Lab::up(
+        "own-stack-old",
+        &diamond(dir.path(), 120, ""),
+        dir.path(),
+        &[],
+    );
+    // Three nodes are watched.
+    for node in ["a", "b", "c"] {
+        assert!(sh(&lab, node, "true"));
+    }
+    if !sh(&lab, "a", UNANNOUNCED.command) {
+        // Newer kernels leave it out.
+        support::skip("this kernel or host has no older iptables");
+    } else {
+        said(&lab, "a", 0, UNANNOUNCED.says);
+    }
+    assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
+    drop(lab);
+    host.assert_as_before("own stack");
 }
 
 /// The lab of everybody ended where one node had switched off the interface that a route was to lead over.
@@ -551,7 +710,8 @@ fn bird_leaves_computed_routes_alone() {
 fn the_document_has_every_command_that_is_tried() {
     let path = support::workspace().join("docs/reference/own-stack.md");
     let text = std::fs::read_to_string(path).unwrap();
-    for act in SWITCHES.iter().chain(&LOSSES) {
+    let all = SWITCHES.iter().chain(&FILTERS).chain(&LOSSES);
+    for act in all.chain([&UNANNOUNCED]) {
         let command = act.command.replace('|', "\\|");
         assert!(text.contains(&command), "{command} is not in own-stack.md");
     }

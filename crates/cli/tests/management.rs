@@ -5,7 +5,7 @@ use crate::support;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use constel_host::netlink::Socket;
@@ -225,39 +225,114 @@ fn what_the_machine_has_a_way_to_already_is_left_to_it() {
     host.assert_as_before("it was interrupted");
 }
 
+/// Runs `constel` in a network namespace of its own, so that no rule touches the host's firewall.
+fn behind(rules: &str, words: &[&str]) -> Output {
+    let script = format!("ip link set lo up\n{rules}\nexec \"$0\" \"$@\"");
+    let mut command = Command::new("unshare");
+    command
+        .args(["--net", "sh", "-ec", &script, CONSTEL])
+        .args(words);
+    finish(command, Duration::from_secs(60))
+}
+
+fn has_iptables(which: &str) -> bool {
+    let version = Command::new(which).arg("-V").output();
+    version.is_ok_and(|done| done.status.success())
+}
+
+/// Rules that drop packets of management: the words about the direction, and the chain with the reason.
+const RULES: [(&str, &str, &str); 4] = [
+    (
+        "iptables -A INPUT -i cst-+ -j DROP",
+        "between this machine and nodes",
+        "chain INPUT (handle ",
+    ),
+    (
+        "iptables -A OUTPUT -o cst-+ -j REJECT",
+        "between this machine and nodes",
+        "chain OUTPUT (handle ",
+    ),
+    // A hardened host: its own connections pass, and nodes' telemetry does not.
+    (
+        "iptables -A INPUT -m conntrack --ctstate ESTABLISHED -j ACCEPT\niptables -P INPUT DROP",
+        "from nodes to this machine",
+        "chain INPUT (policy drop)",
+    ),
+    (
+        "iptables -N mine\niptables -A mine -j DROP\niptables -A INPUT -i cst-+ -j mine",
+        "between this machine and nodes",
+        " of chain mine)",
+    ),
+];
+
 #[test]
-fn doctor_reports_a_firewall_that_drops_management() {
-    let iptables = Command::new("iptables").arg("-V").output();
-    if !iptables.is_ok_and(|done| done.status.success()) {
+fn doctor_and_check_report_a_firewall_that_drops_management() {
+    if !has_iptables("iptables") {
         return support::skip("this machine lacks iptables");
     }
-    // In a network namespace of its own, so that no rule touches the host's firewall.
-    let reaches = |rules: &str| -> Value {
-        let script = format!("ip link set lo up\n{rules}\nexec \"$0\" doctor --json");
-        let mut command = Command::new("unshare");
-        command.args(["--net", "sh", "-ec", &script, CONSTEL]);
-        let output = finish(command, Duration::from_secs(30));
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario::write(dir.path(), "managed.yaml", TEXT);
+    let file = file.to_str().unwrap();
+    let reaches = |rules: &str, words: &[&str]| -> Value {
+        let output = behind(rules, words);
         let found: Value = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}", support::stderr(&output)));
-        let items = found["items"].as_array().unwrap();
+        let items = found["items"].as_array().into_iter().flatten();
         let named = |item: &&Value| item["name"] == "management from this machine";
-        items.iter().find(named).unwrap().clone()
+        let item = items.clone().find(named);
+        item.unwrap_or(&found["management"]).clone()
     };
-    assert_eq!(reaches("")["ok"], true);
-    for chain in ["INPUT -i", "OUTPUT -o"] {
-        let item = reaches(&format!("iptables -A {chain} cst-+ -j DROP"));
-        assert_eq!(item["ok"], false, "{chain}: {item}");
+    let check = ["check", "--here", "--json", file];
+    assert_eq!(reaches("", &["doctor", "--json"])["ok"], true);
+    assert_eq!(reaches("", &check)["ok"], true);
+    for (rules, between, chain) in RULES {
+        let item = reaches(rules, &check);
+        assert_eq!(item["ok"], false, "{rules}: {item}");
+        let detail = item["detail"].as_str().unwrap();
+        assert!(detail.contains(between), "{rules}: {item}");
+        let is_legacy = detail.contains("iptables-legacy");
+        assert!(is_legacy || detail.contains(chain), "{rules}: {item}");
         let remedy = item["remedy"].as_str().unwrap();
-        assert!(remedy.contains("nft insert rule"), "{item}");
+        assert!(remedy.contains("cst-"), "{rules}: {item}");
     }
+    let item = reaches(RULES[0].0, &["doctor", "--json"]);
+    assert_eq!(item["ok"], false, "{item}");
     // A firewall that has the exception which the remedy names.
     let item = reaches(
         "iptables -A INPUT -i cst-+ -j ACCEPT
 iptables -P INPUT DROP
 iptables -A OUTPUT -o cst-+ -j ACCEPT
 iptables -P OUTPUT DROP",
+        &check,
     );
     assert_eq!(item["ok"], true, "{item}");
+}
+
+#[test]
+fn run_reports_a_firewall_that_drops_management() {
+    if !has_iptables("iptables") {
+        return support::skip("this machine lacks iptables");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let name = format!("managed-wall-{}", std::process::id());
+    let text = TEXT.replace("duration: 120 s", "duration: 1 s");
+    let file = scenario::write(dir.path(), "managed.yaml", &text);
+    let run = |rules: &str, results: &str| {
+        let results = dir.path().join(results);
+        let (file, results) = (file.to_str().unwrap(), results.to_str().unwrap());
+        let words = ["run", file, "--name", &name, "--results", results];
+        support::stderr(&behind(rules, &words))
+    };
+    let (rules, between, _) = RULES[2];
+    let told = run(rules, "input");
+    assert!(
+        told.contains("warning: `management` does not work"),
+        "{told}"
+    );
+    assert!(told.contains(between) && told.contains("INPUT"), "{told}");
+    // A firewall that drops what is forwarded concerns no lab.
+    let told = run("iptables -P FORWARD DROP", "forward");
+    assert!(!told.contains("does not work"), "{told}");
 }
 
 /// A program's changes to the port of management are reported and undone as those to other ports: it is gone, renamed, or has lost its

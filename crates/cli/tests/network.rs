@@ -52,6 +52,24 @@ fn members_join_and_leave_while_the_lab_runs() {
     assert_eq!(joined(), [true, true, false]);
     assert!(reaches(name, "node-0", "node-1"));
     assert!(!reaches(name, "node-0", "node-2"));
+    // The plan, the path and the link of the lab agree: the member has no edge yet.
+    let plan = answer(&["plan", file.to_str().unwrap(), "--json"]);
+    let edges = plan["edges"].as_array().unwrap().iter();
+    let mut ends = edges.map(|edge| [&edge["from_node"], &edge["to_node"]]);
+    assert!(
+        ends.all(|ends| ends.iter().all(|node| **node != "node-2")),
+        "{plan:#}"
+    );
+    let path = support::constel(["path", name, "node-0", "node-2", "--json"]);
+    assert_eq!(path.status.code(), Some(1), "nothing arrives");
+    let path: Value = serde_json::from_slice(&path.stdout).unwrap();
+    assert!(path["optimum"].is_null(), "{path:#}");
+    let link = answer(&["link", name, "node-0", "node-2", "--json"]);
+    let why = link["why"].as_str().unwrap();
+    assert!(
+        why.starts_with("down: `node-2` is not in its network now"),
+        "{why}"
+    );
     let come = set("join", "radio", "node-2");
     assert_eq!(
         (&come["changed"], &come["joined"]),
@@ -76,6 +94,22 @@ fn members_join_and_leave_while_the_lab_runs() {
         link["why"].as_str().unwrap().contains("failed by hand"),
         "{link}"
     );
+    // A link that is failed while a member is absent stays failed, and one that is healed comes back with the member only.
+    set("leave", "radio", "node-2");
+    for verb in ["heal", "fail"] {
+        let to = if verb == "heal" { "node-1" } else { "node-0" };
+        assert!(
+            support::constel(["link", verb, name, to, "node-2"])
+                .status
+                .success()
+        );
+    }
+    assert!(!reaches(name, "node-1", "node-2"), "it is absent");
+    set("join", "radio", "node-2");
+    assert!(reaches(name, "node-1", "node-2"));
+    let link = answer(&["link", name, "node-0", "node-2", "--json"]);
+    let why = link["why"].as_str().unwrap();
+    assert!(why.contains("failed by hand"), "{link}");
     // Mistakes say what there is.
     for (words, said) in [
         (["leave", "radar", "node-1"], "there is radio"),
@@ -128,6 +162,23 @@ fn all_delays_of_a_network_change_at_once() {
     // A setting that already holds is not changed again; after a reset, the scenario's are back.
     assert_eq!(set(&["--matrix", path]), 0);
     assert_eq!(set(&["--reset"]), 5);
+    let events = std::fs::read_to_string(lab.results.join("events.ndjson")).unwrap();
+    let events = events
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let events: Vec<Value> = events
+        .filter(|event| event["kind"] == "delays-set")
+        .collect();
+    let range =
+        serde_json::json!({"min_ns": 2_000_000, "median_ns": 6_000_000, "max_ns": 40_000_000});
+    assert_eq!(events[0]["range"], range);
+    let first = serde_json::json!({"from": "node-0", "to": "node-1", "delay_ns": 40_000_000});
+    assert_eq!(events[0]["delays"][0], first);
+    assert_eq!(events[0]["delays"].as_array().unwrap().len(), 5);
+    assert!(
+        events[1]["range"].is_null() && events[2]["delays"].is_null(),
+        "{events:#?}"
+    );
     assert_eq!(delay_ms(name, "node-0", "node-1"), 1.0);
     // Mistakes have the file's line, and change nothing.
     std::fs::write(

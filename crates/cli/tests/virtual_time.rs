@@ -249,7 +249,12 @@ fn software_and_drivers_of_labs_run_for_an_ordinary_user() {
     let ping = "ping: {from: a, to: b, interval: 100 ms}";
     let dates = "run: {node: a, command: [sh, -c, 'sleep 2; date']}";
     let cases = [
-        ("frr", "routing: {daemon: frr}", ping),
+        (
+            "frr",
+            "links: {driver: netem}
+routing: {daemon: frr}",
+            ping,
+        ),
         ("oci", &container, dates),
         ("netem", "links: {driver: netem}", ping),
         ("edt", "links: {driver: edt}", ping),
@@ -274,6 +279,48 @@ fn software_and_drivers_of_labs_run_for_an_ordinary_user() {
             // Four links of 10 ms, and the time that frames take to be sent.
             let off_ns = median_ns - 40e6;
             assert!((0.0..200_000.0).contains(&off_ns), "{name}: {flow:#}");
+        }
+    }
+}
+
+/// The guest's kernel has what `netem` and `edt` need. A program deletes its node's interface, moves it away and renames it: the lab makes it
+/// again, with the driver's queues and filters, and others notice nothing.
+#[test]
+fn an_interface_that_a_node_deletes_is_made_again_by_the_kernels_drivers() {
+    let Some(own) = Unprivileged::new() else {
+        return;
+    };
+    let flows = "ping: {from: r, to: b, interval: 100 ms}}
+- {name: deleted, at: 2 s, for: 1 s, run: {node: a, command: [ip, link, del, eth0]}}
+- {name: moved, at: 5 s, for: 3 s, run: {node: a, command: [sh, -c, 'unshare -n sleep 2 & sleep 0.5; ip link set eth0 netns $!; wait']}}
+- {name: named, at: 9 s, for: 1 s, run: {node: a, command: [sh, -c, 'ip link set eth0 down; ip link set eth0 name wan0; ip link set wan0 up || ip link set eth0 up']}}
+- {name: back, at: 14 s, for: 4 s, ping: {from: b, to: a, interval: 100 ms}}
+- {name: forth, at: 14 s, for: 4 s, ping: {from: a, to: b, interval: 100 ms}";
+    for driver in ["netem", "edt"] {
+        let keys = format!("links: {{driver: {driver}}}\nrouting: {{mode: computed}}");
+        let text = three(driver, &keys, flows).replace("duration: 12 s", "duration: 20 s");
+        let file = scenario::write(own.folder.path(), &format!("{driver}.yaml"), &text);
+        let words = ["run", file.to_str().unwrap(), "--time", "virtual"];
+        let ended = own.run(&[&words[..], &["--results", driver]].concat());
+        assert_eq!(ended.status.code(), Some(0), "{driver}: {}", stderr(&ended));
+        let text = fs::read_to_string(own.home().join(driver).join("summary.json")).unwrap();
+        let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let stacks = &summary["stacks"];
+        assert_eq!(stacks.as_array().unwrap().len(), 1, "{driver}: {stacks:#}");
+        assert_eq!(
+            stacks[0]["left"],
+            serde_json::json!([]),
+            "{driver}: {stacks:#}"
+        );
+        for words in ["eth0 is gone", "eth0 is called wan0"] {
+            let changed = stacks[0]["changed"].to_string();
+            assert!(changed.contains(words), "{driver}: {changed}");
+        }
+        for name in ["flow", "back", "forth"] {
+            let flows = summary["flows"].as_array().unwrap();
+            let flow = flows.iter().find(|flow| flow["name"] == name).unwrap();
+            assert_eq!(flow["status"], "ok", "{driver}: {flow:#}");
+            assert_eq!(flow["loss_ratio"], 0.0, "{driver}: {flow:#}");
         }
     }
 }

@@ -9,6 +9,7 @@ use constel_scenario::Diagnostic;
 use constel_units::TimeSpan;
 use serde::Serialize;
 
+use crate::doctor::Finding;
 use crate::error::Error;
 use crate::scenario::Scenario;
 
@@ -49,6 +50,14 @@ impl Scenario {
     #[must_use]
     pub fn here(&self, traffic: bool) -> Estimate {
         Estimate::new(&self.lab, traffic, constel_lab::room(&self.lab))
+    }
+
+    /// Tests whether this machine's firewall lets it reach nodes by `management`, over a link that exists for the test only;
+    /// `None` if the scenario has no network with it. Needs root.
+    #[must_use]
+    pub fn management_here(&self) -> Option<Finding> {
+        let name = self.lab.scenario.name.as_str();
+        self.lab.management(name).map(|_| crate::doctor::reach())
     }
 
     /// Checks the scenario over its whole duration. Changes nothing, and takes seconds for large constellations.

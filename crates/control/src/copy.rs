@@ -8,6 +8,7 @@
 //! copy into its own source, or of growing files, comes to an end. Files that cannot be copied are listed in
 //! [`Copied::left_out`] and never dropped silently.
 
+use std::cell::Cell;
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
@@ -53,6 +54,17 @@ impl LeftOut {
 
 /// Maximum number of files, folders and links of one copy. Their names are held in memory.
 const MOST_ENTRIES: usize = 2_000_000;
+
+/// Maximum bytes of an entry's headers: long names, attributes, and the holes of a file, which take 24 bytes each. The reader
+/// holds them in memory.
+const MOST_HEADER_BYTES: u64 = 16 << 20;
+
+/// Maximum bytes of the headers of all folders of an archive, which are held until its end: those of as many entries as a copy
+/// may have.
+const MOST_HELD_BYTES: u64 = 1 << 30;
+
+/// Maximum bytes that are read behind the end of an archive. Programs pad archives, by some KiB as a rule.
+const MOST_BEHIND_BYTES: u64 = 64 << 20;
 
 /// One side of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -474,7 +486,11 @@ impl Origin<'_> {
 /// Unpacks an archive in a folder, and nowhere else.
 fn unpack(mut from: impl Read, folder: &Path, origin: Origin<'_>) -> Result<Copied, String> {
     let mut copied = Copied::default();
-    let mut archive = tar::Archive::new(&mut from);
+    let left = Cell::new(0);
+    let mut archive = tar::Archive::new(Metered {
+        from: &mut from,
+        left: &left,
+    });
     if let Origin::Node(_) = origin {
         archive.set_mask(0o6000);
     }
@@ -485,13 +501,29 @@ fn unpack(mut from: impl Read, folder: &Path, origin: Origin<'_>) -> Result<Copi
     // Folders last, the inner ones first: one that may not be written to must be filled before. Until then they are made as
     // files need them.
     let mut folders = Vec::new();
-    for entry in archive.entries().map_err(|e| wrong(&e))? {
+    let mut entries = archive.entries().map_err(|e| wrong(&e))?;
+    // The content of an entry that is left out is read with the headers of the next one.
+    let (mut unread, mut held) = (0_u64, 0);
+    for number in 0.. {
+        left.set(unread.saturating_add(MOST_HEADER_BYTES));
+        let Some(entry) = entries.next() else { break };
         let mut entry = entry.map_err(|e| wrong(&e))?;
+        if entry.header().entry_type().is_dir() {
+            held += MOST_HEADER_BYTES.saturating_sub(left.get());
+        }
+        if number == MOST_ENTRIES || held > MOST_HELD_BYTES {
+            return Err(format!(
+                "the archive has more than {MOST_ENTRIES} entries, or folders with more than {MOST_HELD_BYTES} bytes of headers: copy its folders one by one"
+            ));
+        }
+        unread = 0;
+        left.set(u64::MAX);
         let name = entry.path().map_err(|e| wrong(&e))?.into_owned();
         let kind = entry.header().entry_type();
         origin.check(&name, kind)?;
         if kind.is_dir() {
             copied.entries += 1;
+            unread = entry.size();
             folders.push((name, entry));
             continue;
         }
@@ -503,6 +535,7 @@ fn unpack(mut from: impl Read, folder: &Path, origin: Origin<'_>) -> Result<Copi
                 _ => "a kind of entry that is not known",
             };
             copied.left_out.push(LeftOut::new(&name, why));
+            unread = entry.size();
             continue;
         }
         if is_sparse_in_pax(&mut entry).map_err(|e| said(&name, &e))? {
@@ -512,11 +545,15 @@ fn unpack(mut from: impl Read, folder: &Path, origin: Origin<'_>) -> Result<Copi
             ));
         }
         copied.entries += 1;
-        copied.bytes += entry.size();
+        copied.bytes = copied.bytes.saturating_add(entry.size());
         match entry.unpack_in(folder) {
             Ok(true) => {}
             Ok(false) => return Err(format!("{} leads out of the folder", name.display())),
             Err(error) => return Err(said(&name, &error)),
+        }
+        // A link has no content to unpack, whatever its header says.
+        if !is_file {
+            unread = entry.size();
         }
     }
     folders.sort_by(|(a, _), (b, _)| b.cmp(a));
@@ -524,8 +561,29 @@ fn unpack(mut from: impl Read, folder: &Path, origin: Origin<'_>) -> Result<Copi
         entry.unpack_in(folder).map_err(|e| said(&name, &e))?;
     }
     // Read the rest after the end of the archive, so that its writer does not get a broken pipe.
-    io::copy(&mut from, &mut io::sink()).map_err(|e| wrong(&e))?;
+    io::copy(&mut from.take(MOST_BEHIND_BYTES), &mut io::sink()).map_err(|e| wrong(&e))?;
     Ok(copied)
+}
+
+/// A reader of at most `left` bytes, which is set before each entry: the reader of archives holds all headers of an entry in
+/// memory, however long they say they are.
+struct Metered<'a, R> {
+    from: R,
+    left: &'a Cell<u64>,
+}
+
+impl<R: Read> Read for Metered<'_, R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        if self.left.get() == 0 && !to.is_empty() {
+            let why = format!("an entry with more than {MOST_HEADER_BYTES} bytes of headers");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        let most = usize::try_from(self.left.get()).unwrap_or(usize::MAX);
+        let most = to.len().min(most);
+        let read = self.from.read(&mut to[..most])?;
+        self.left.set(self.left.get() - read as u64);
+        Ok(read)
+    }
 }
 
 /// Returns whether a sparse file is stored in pax format. A reader that does not know the format finds another file with
@@ -646,6 +704,62 @@ mod tests {
         assert_eq!(fs::read_dir(&to).unwrap().count(), 0);
     }
 
+    /// Gives the start, then repeats the rest without end.
+    fn endless(start: Vec<u8>, rest: &'static [u8]) -> impl Read {
+        struct Cycle(&'static [u8], usize);
+        impl Read for Cycle {
+            fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+                for byte in to.iter_mut() {
+                    *byte = self.0[self.1];
+                    self.1 = (self.1 + 1) % self.0.len();
+                }
+                Ok(to.len())
+            }
+        }
+        io::Cursor::new(start).chain(Cycle(rest, 0))
+    }
+
+    fn header(name: &str, kind: tar::EntryType, size: u64) -> tar::Header {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_path(name).unwrap();
+        header.set_mode(0o755);
+        header.set_uid(rustix::process::getuid().as_raw().into());
+        header.set_gid(rustix::process::getgid().as_raw().into());
+        header.set_mtime(0);
+        header.set_size(size);
+        header.set_cksum();
+        header
+    }
+
+    #[test]
+    fn headers_without_end_are_not_held_in_memory() {
+        use tar::EntryType as Kind;
+        let place = tempfile::tempdir().unwrap();
+        for kind in [Kind::XHeader, Kind::GNULongName, Kind::GNULongLink] {
+            let start = header("f", kind, 1 << 40).as_bytes().to_vec();
+            let error = unpack(endless(start, b"x"), place.path(), Origin::User).unwrap_err();
+            assert!(error.contains("bytes of headers"), "{kind:?}: {error}");
+        }
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+        // The content of entries that are left out does not count.
+        let mut archive = header("odd", Kind::new(b'Z'), 40 << 20).as_bytes().to_vec();
+        archive.resize(archive.len() + (40 << 20), b'x');
+        archive.extend_from_slice(header("f", Kind::Regular, 0).as_bytes());
+        archive.resize(archive.len() + 1024, 0);
+        let copied = unpack(&archive[..], place.path(), Origin::User).unwrap();
+        assert_eq!((copied.entries, copied.left_out.len()), (1, 1));
+    }
+
+    #[test]
+    fn an_archive_that_goes_on_behind_its_end_ends() {
+        let place = tempfile::tempdir().unwrap();
+        let mut archive = header("f", tar::EntryType::Regular, 0).as_bytes().to_vec();
+        archive.resize(archive.len() + 1024, 0);
+        let copied = unpack(endless(archive, b"x"), place.path(), Origin::User).unwrap();
+        assert_eq!(copied.entries, 1);
+    }
+
     #[test]
     fn a_copy_into_its_own_source_ends() {
         let place = tempfile::tempdir().unwrap();
@@ -661,6 +775,26 @@ mod tests {
             // Each takes in those before it, and not itself.
             assert!(copied.entries <= 4 << copies, "{copied:?}");
         }
+        // By a link that leads back, and as the source itself.
+        std::os::unix::fs::symlink(&from, place.path().join("link")).unwrap();
+        for to in ["link", "link/a/b", "from"] {
+            let put = |archive: PipeReader| {
+                unpack(archive, &place.path().join(to), Origin::User).map_err(Error::NotCopied)
+            };
+            let before = count(&from);
+            let copied = across(get, put).unwrap();
+            assert!(copied.entries <= before + 1, "{to}: {copied:?}");
+        }
+    }
+
+    /// The entries of a folder at any depth, itself included.
+    fn count(folder: &Path) -> u64 {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+        let counts = entries.map(|entry| match entry.file_type().unwrap().is_dir() {
+            true => count(&entry.path()),
+            false => 1,
+        });
+        1 + counts.sum::<u64>()
     }
 
     #[test]

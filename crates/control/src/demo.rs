@@ -124,7 +124,7 @@ name: {name}
 seed: 1                            # the same seed makes the same losses
 start: 2026-11-21T00:00:00Z        # UTC at lab time zero
 duration: {duration}
-step: 1 s                          # how often it is decided who links to whom; delays glide in between
+step: 1 s                          # interval at which links are chosen; delays glide in between
 
 constellations:
   {constellation}:

@@ -185,7 +185,7 @@ fn first_line(text: &str) -> String {
 }
 
 /// Whether this machine's firewall lets it reach nodes by `management`.
-fn reach() -> Finding {
+pub(crate) fn reach() -> Finding {
     let reach = constel_lab::probe_management_reach();
     let (detail, remedy) = match &reach {
         Ok(()) => ("packets pass".to_owned(), String::new()),

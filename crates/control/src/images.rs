@@ -3,9 +3,10 @@
 mod dockerfile;
 mod place;
 
+use std::ffi::OsStr;
 use std::path::Path;
 
-use constel_containers::image::{Config, ImportOptions, Store};
+use constel_containers::image::{Config, ImportOptions, Source, Store};
 use constel_lab::{ImportProgress, Progress};
 use serde::Serialize;
 
@@ -50,25 +51,34 @@ impl Images {
         Ok(Self { store })
     }
 
-    /// Imports an image from a [`constel_containers::image::Source`], and gives it a name. Default: the name of its source.
+    /// Imports an image from a [`Source`], and gives it a name. Default: the name of its source.
     ///
     /// # Errors
     /// [`Error::Image`].
     pub fn import(
         &self,
-        source: &str,
+        source: &OsStr,
         name: Option<&str>,
         progress: &dyn Progress,
     ) -> Result<Imported, Error> {
-        let parsed = source.parse::<constel_containers::image::Source>();
-        let parsed =
-            parsed.map_err(|fault| constel_containers::image::Error::new(source, fault))?;
+        let parsed = Source::of(source).map_err(|fault| {
+            constel_containers::image::Error::new(Path::new(source).display().to_string(), fault)
+        })?;
+        self.bring_in(&parsed, name, progress)
+    }
+
+    fn bring_in(
+        &self,
+        source: &Source,
+        name: Option<&str>,
+        progress: &dyn Progress,
+    ) -> Result<Imported, Error> {
         let options = ImportOptions {
             name: name.map(str::to_owned),
             ..ImportOptions::default()
         };
         let told = ImportProgress::new(progress);
-        Ok(self.store.import(&parsed, &options, &told)?)
+        Ok(self.store.import(source, &options, &told)?)
     }
 
     /// Builds a Dockerfile with buildah or BuildKit, whichever is installed, and imports its image.
@@ -84,8 +94,11 @@ impl Images {
     ) -> Result<Imported, Error> {
         let built = dockerfile::build(file, folder)?;
         let name = name.map_or_else(|| dockerfile::name_of(folder), str::to_owned);
-        let source = format!("oci-archive:{}", built.archive().display());
-        self.import(&source, Some(&name), progress)
+        let source = Source::Archive {
+            path: built.archive(),
+            image: None,
+        };
+        self.bring_in(&source, Some(&name), progress)
     }
 
     /// Returns all images with their disk space.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use constel_plan::{Document, Lab};
-use constel_scenario::{DiskFiles, Files, Setting, read_scenario, set};
+use constel_scenario::{DiskFiles, Files, Setting, set};
 use constel_units::{TimeSpan, files};
 
 use crate::error::Error;
@@ -87,7 +87,7 @@ impl Scenario {
     /// [`Error::Scenario`] with every finding.
     pub fn given(shown: &str, text: &[u8], files: Vec<(String, Vec<u8>)>) -> Result<Self, Error> {
         let files = Given(files.into_iter().collect());
-        let read = read_scenario(shown, text, &files).and_then(Lab::new);
+        let read = Lab::read(shown, text, &files);
         Ok(Self {
             lab: read.map_err(Error::Scenario)?,
             text: String::from_utf8_lossy(text).into_owned(),
@@ -170,7 +170,5 @@ impl Files for Given {
 }
 
 fn laid_out(shown: &str, bytes: &[u8], beside: &Path) -> Result<Lab, Error> {
-    read_scenario(shown, bytes, &DiskFiles::beside(beside))
-        .and_then(Lab::new)
-        .map_err(Error::Scenario)
+    Lab::read(shown, bytes, &DiskFiles::beside(beside)).map_err(Error::Scenario)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use constel_host::netlink::{Batch, Socket};
 use constel_host::netns::NetNs;
@@ -22,7 +22,8 @@ pub(crate) trait InKernel: fmt::Debug + Send + Sync {
     /// The backend of its thread.
     type Backend: Backend;
 
-    /// Adds the netlink requests that take a port's host end into the plane.
+    /// Adds the netlink requests that take a port's host end into the plane. The port may have been there before: then
+    /// its objects outside the host end exist.
     fn attach(&self, port: PortId, batch: &mut Batch) -> Result<()>;
 
     /// Creates the backend; called once. `ns` is the plane's namespace.
@@ -35,7 +36,8 @@ pub(crate) struct KernelPlane<D> {
     config: PlaneConfig,
     ns: NetNs,
     driver: D,
-    started: Mutex<bool>,
+    /// The thread, once it was started.
+    started: Mutex<Option<Weak<WorkerHandle>>>,
 }
 
 impl<D: InKernel> KernelPlane<D> {
@@ -45,7 +47,7 @@ impl<D: InKernel> KernelPlane<D> {
             config: config.clone(),
             ns,
             driver,
-            started: Mutex::new(false),
+            started: Mutex::default(),
         }
     }
 }
@@ -66,17 +68,24 @@ impl<D: InKernel> Plane for KernelPlane<D> {
             check_port(port, self.config.ports)?;
             self.driver.attach(port, &mut batch)?;
         }
-        Ok(Socket::open_in(&self.ns)?.send(&mut batch)?)
+        Socket::open_in(&self.ns)?.send(&mut batch)?;
+        let started = self.started.lock().map_err(|_| DriverError::Stopped)?;
+        match started.as_ref().and_then(Weak::upgrade) {
+            Some(worker) => worker.renew(ports.to_vec()),
+            None => Ok(()),
+        }
     }
 
     fn start(&self) -> Result<Arc<dyn Links>> {
         let mut started = self.started.lock().map_err(|_| DriverError::Stopped)?;
-        if std::mem::replace(&mut *started, true) {
+        if started.is_some() {
             return Err(DriverError::Started);
         }
         let backend = self.driver.backend(self.ns.try_clone()?)?;
         let (lab, ports) = (&self.config.lab, self.config.ports);
-        Ok(Arc::new(WorkerHandle::start(D::KIND, lab, ports, backend)?))
+        let worker = Arc::new(WorkerHandle::start(D::KIND, lab, ports, backend)?);
+        *started = Some(Arc::downgrade(&worker));
+        Ok(worker)
     }
 
     fn lost_before_capture(&self) -> Result<u64> {

@@ -39,6 +39,11 @@ pub(crate) trait Backend: Send + 'static {
     fn wake(&mut self) -> Result<()> {
         Ok(())
     }
+    /// Restores the edges of ports whose host ends were created again, as the ledger has them.
+    fn renew(&mut self, ledger: &Ledger, ports: &[PortId]) -> Result<()> {
+        let _ = (ledger, ports);
+        Ok(())
+    }
     /// Returns the driver's counters.
     fn snapshot(&mut self, edges: usize) -> Result<PlaneStats>;
     /// Returns an edge's counters; `None` if it never existed.
@@ -62,6 +67,7 @@ enum Command {
     },
     ApplyEffects(CheckedEffects, SyncSender<Result<Nanos>>),
     Effects(PortId, PortId, SyncSender<KnownEffects>),
+    Renew(Vec<PortId>, SyncSender<Result<()>>),
     Snapshot(SyncSender<Result<PlaneStats>>),
     Edge(PortId, PortId, SyncSender<Result<Option<EdgeStats>>>),
     AllEdges(SyncSender<Result<Vec<EdgeStats>>>),
@@ -116,6 +122,14 @@ impl WorkerHandle {
             commands: Mutex::new(send),
             thread,
         })
+    }
+
+    /// Restores the edges of ports whose host ends were created again.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or the driver has been stopped.
+    pub(crate) fn renew(&self, ports: Vec<PortId>) -> Result<()> {
+        self.ask(|reply| Command::Renew(ports, reply))?
     }
 
     fn ask<T>(&self, command: impl FnOnce(SyncSender<T>) -> Command) -> Result<T> {
@@ -190,6 +204,7 @@ impl<B: Backend> Worker<B> {
         loop {
             let begin = self.scheduled.first().map(|next| {
                 let edges = next.update.changes().len();
+                // Preparing takes time in proportion to the edges, and the commit must be on time.
                 next.at_ns.saturating_sub(self.backend.lead_ns(edges))
             });
             let wakes_at = self.backend.wakes_at();
@@ -228,12 +243,16 @@ impl<B: Backend> Worker<B> {
                     );
                 }
                 Ok(Command::ApplyEffects(changes, reply)) => {
+                    // Commands by hand have no instant: they take effect at once.
                     let edges = self.ledger.apply_effects(&changes);
                     let _ = reply.try_send(self.change(&edges, 0).map(|(at_ns, _)| at_ns));
                     self.settle();
                 }
                 Ok(Command::Effects(from, to, reply)) => {
                     let _ = reply.try_send(self.ledger.effects(from, to));
+                }
+                Ok(Command::Renew(ports, reply)) => {
+                    let _ = reply.try_send(self.backend.renew(&self.ledger, &ports));
                 }
                 Ok(Command::Snapshot(reply)) => {
                     let _ = reply.try_send(self.backend.snapshot(self.ledger.len()));
@@ -256,6 +275,7 @@ impl<B: Backend> Worker<B> {
             let (from, to) = change.edge();
             self.ledger.edge((from.0, to.0)).is_none()
         });
+        // Before the ledger changes: an update that does not fit must change nothing.
         self.backend.room(adds.count())?;
         let changes = self.ledger.apply(&due.update)?;
         let ends = due.update.changes().iter().map(|change| change.edge());
@@ -270,6 +290,7 @@ impl<B: Backend> Worker<B> {
 
     /// Makes a change. Returns when it took effect, and how long that took.
     fn change(&mut self, edges: &[Edge], at_ns: Nanos) -> Result<(Nanos, Nanos)> {
+        // Everything slow happens here, so that the commit at the instant is short.
         self.backend.prepare(&self.ledger, edges)?;
         while let Some(left) = at_ns.checked_sub(mono_ns()).filter(|left| *left > 0) {
             // Sleep until shortly before the instant, then spin: a wake-up may be 100 us late. In virtual time none is.

@@ -54,7 +54,7 @@ pub fn parse(text: &str, name: &str) -> Result<Draft, ReadErrors> {
     for station in tables(root, "ground_station") {
         reader.station(&mut draft, station);
     }
-    if draft.shells.is_empty() {
+    if draft.shells.is_empty() && reader.findings.is_empty() {
         let reason = match root.get("shell") {
             Some(_) => "no shell with planes, sats, altitude_km and inclination",
             None => {
@@ -113,13 +113,25 @@ impl Reader<'_> {
         }
     }
 
+    /// Returns the number of this key, if it is a whole one from 1 to 10,000.
+    fn whole(&mut self, map: &DeTable<'_>, key: &str) -> Option<f64> {
+        let number = self.number(map, key, 1.0, 10_000.0)?;
+        if number.fract() == 0.0 {
+            return Some(number);
+        }
+        let line = map
+            .get(key)
+            .map_or(1, |value| self.lines.at(value.span().start));
+        self.findings.push(
+            line,
+            format!("`{key}` is {number}, which is no whole number"),
+        );
+        None
+    }
+
     fn shell(&mut self, draft: &mut Draft, shell: &DeTable<'_>) {
-        let planes = self
-            .number(shell, "planes", 1.0, 10_000.0)
-            .filter(|v| v.fract() == 0.0);
-        let sats = self
-            .number(shell, "sats", 1.0, 10_000.0)
-            .filter(|v| v.fract() == 0.0);
+        let planes = self.whole(shell, "planes");
+        let sats = self.whole(shell, "sats");
         let altitude_km = self.number(shell, "altitude_km", 100.0, 100_000.0);
         let inclination = self.number(shell, "inclination", 0.0, 180.0);
         let arc = self
@@ -127,6 +139,14 @@ impl Reader<'_> {
             .unwrap_or(360.0);
         let eccentricity = self.number(shell, "eccentricity", 0.0, 1.0).unwrap_or(0.0);
         let own = table(shell, "network_params");
+        if let Some(own) = own {
+            note_unknown(
+                draft,
+                own,
+                "shell.network_params",
+                &["bandwidth_kbits", "min_elevation"],
+            );
+        }
         let min_elevation_deg = own.and_then(|own| self.number(own, "min_elevation", 0.0, 89.9));
         let (Some(planes), Some(sats), Some(altitude_km), Some(inclination_deg)) =
             (planes, sats, altitude_km, inclination)
@@ -220,8 +240,23 @@ fn notes(draft: &mut Draft, root: &DeTable<'_>, network: &DeTable<'_>) {
         "shell",
         "ground_station",
     ];
-    let keys = root.keys().map(|key| key.get_ref().as_ref());
+    note_unknown(draft, root, "", &known);
+    let known = [
+        "bandwidth_kbits",
+        "min_elevation",
+        "ground_station_connection_type",
+    ];
+    note_unknown(draft, network, "network_params", &known);
+}
+
+/// Adds a note for each key of a table that is not known, once.
+fn note_unknown(draft: &mut Draft, table: &DeTable<'_>, of: &str, known: &[&str]) {
+    let keys = table.keys().map(|key| key.get_ref().as_ref());
+    let dot = if of.is_empty() { "" } else { "." };
     for key in keys.filter(|key| !known.contains(key)) {
-        draft.note(format!("`{}` was not carried over", shown(key)));
+        let note = format!("`{of}{dot}{}` was not carried over", shown(key));
+        if !draft.notes.contains(&note) {
+            draft.note(note);
+        }
     }
 }

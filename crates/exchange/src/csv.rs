@@ -47,6 +47,7 @@ pub fn read(text: &str) -> Result<EphemerisFile, ReadErrors> {
         .has_headers(false)
         .flexible(true)
         .trim(Trim::All)
+        .comment(Some(b'#'))
         .from_reader(text.as_bytes());
     let mut record = StringRecord::new();
     let mut objects: BTreeMap<String, Object> = BTreeMap::new();

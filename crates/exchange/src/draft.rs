@@ -9,6 +9,8 @@ use constel_scenario::model::{Name, satellite_name};
 use constel_scenario::not_a_node_name;
 use constel_units::Utc;
 
+use crate::text::shown;
+
 pub use software::{Health, Software, Volume};
 
 /// The network that was read. [`Draft::yaml`] prints it as a scenario; nothing is checked here, the scenario's
@@ -159,24 +161,52 @@ impl Draft {
         self.notes.push(text.into());
     }
 
+    /// The duration as whole steps, of which there is at least one.
+    fn whole_steps_s(&self) -> f64 {
+        (self.duration_s / self.step_s).ceil().max(1.0) * self.step_s
+    }
+
+    /// The notes, with those about values that the scenario's form changes: the duration, and names of stations that two of
+    /// them have, or that cannot be names.
+    pub fn all_notes(&self) -> Vec<String> {
+        let mut notes = self.notes.clone();
+        let (given_s, written_s) = (self.duration_s, self.whole_steps_s());
+        if (written_s - given_s).abs() > 1e-3 {
+            let step_s = self.step_s;
+            notes.push(format!(
+                "the duration of {given_s} s became {written_s} s, a multiple of the step of {step_s} s"
+            ));
+        }
+        let mut taken = BTreeSet::new();
+        for station in &self.stations {
+            let own = fit_name(&station.name, "station", &mut taken);
+            let alone = fit_name(&station.name, "", &mut BTreeSet::new());
+            if own != alone {
+                let name = shown(&station.name);
+                notes.push(format!("station `{name}` is called `{own}`: its own name is another's, or cannot be one"));
+            }
+        }
+        notes
+    }
+
     /// The scenario, notes as comments at its head.
     pub fn yaml(&self) -> String {
         let mut out = format!("# Imported from {}.\n", self.source);
-        for note in &self.notes {
+        for note in &self.all_notes() {
             let clean: String = note
                 .chars()
                 .map(|c| if c.is_control() { ' ' } else { c })
                 .collect();
             let _ = writeln!(out, "# - {clean}");
         }
-        let steps = (self.duration_s / self.step_s).ceil().max(1.0);
+        let duration_s = self.whole_steps_s();
         let _ = write!(
             out,
             "constel: 1\nname: {}\ndescription: Imported from {}\nseed: 1\nstart: {}\nduration: {} ms\nstep: {} ms\n",
             written(&fit_name(&self.name, "imported", &mut BTreeSet::new())),
             self.source,
             self.start,
-            (steps * self.step_s * 1e3).round(),
+            (duration_s * 1e3).round(),
             (self.step_s * 1e3).round(),
         );
         if !self.shells.is_empty() || self.elements.is_some() {

@@ -15,11 +15,14 @@ use crate::text::{ReadError, ReadErrors};
 pub struct Imported {
     /// A file of rules, as a value.
     pub file: Value,
+    /// The line of the row from which each rule comes, from 1.
+    pub lines: Vec<usize>,
     /// Notes on settings that could not be carried over or have another meaning, in words.
     pub notes: Vec<String>,
 }
 
-/// Reads rows; empty lines, comments and `cnistnet`'s other switches (`-u`, `-d`) are ignored.
+/// Reads rows; empty lines, comments from `#` on, and `cnistnet`'s other switches (`-u`, `-d`) are ignored. A row may have the
+/// program before it, with its path or after other words (`sudo cnistnet -a`).
 ///
 /// NIST Net keeps its rows in a table: a row with the key of an earlier one replaces it, and of several rows that match a packet
 /// the most specific one holds. A box takes the first rule that matches, so rules are in order from specific to general.
@@ -31,13 +34,13 @@ pub fn parse(text: &str) -> Result<Imported, ReadErrors> {
     let mut read = 0;
     for (n, line) in text.lines().enumerate() {
         let line_number = n + 1;
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let words = match words.as_slice() {
-            [] => continue,
-            [first, ..] if first.starts_with('#') => continue,
-            [program, rest @ ..] if program.ends_with("cnistnet") => rest,
-            rest => rest,
-        };
+        let words = line.split('#').next().unwrap_or("").split_whitespace();
+        let words: Vec<&str> = words.collect();
+        let program = words.iter().position(|word| word.ends_with("cnistnet"));
+        let words = &words[program.map_or(0, |program| program + 1)..];
+        if words.is_empty() {
+            continue;
+        }
         let words = match words {
             ["-a" | "--add", rest @ ..] => rest,
             []
@@ -52,6 +55,7 @@ pub fn parse(text: &str) -> Result<Imported, ReadErrors> {
                 read += 1;
                 let row = Row {
                     number: read,
+                    line: line_number,
                     ..row
                 };
                 match rows.iter_mut().find(|known| known.key() == row.key()) {
@@ -92,12 +96,14 @@ pub fn parse(text: &str) -> Result<Imported, ReadErrors> {
             order.join(", ")
         ));
     }
-    let mut rules = Vec::new();
+    let (mut rules, mut lines) = (Vec::new(), Vec::new());
     for row in &rows {
         row.to_rules(&mut rules, &mut notes);
+        lines.resize(rules.len(), row.line);
     }
     Ok(Imported {
         file: json!({ "rules": rules }),
+        lines,
         notes,
     })
 }
@@ -114,6 +120,8 @@ struct End {
 struct Row {
     /// The row's number in the file, from 1.
     number: usize,
+    /// The row's line, from 1.
+    line: usize,
     src: End,
     dst: End,
     class: Option<u8>,
@@ -165,6 +173,11 @@ fn row(words: &[&str]) -> Result<Row, String> {
         dst: end(dst)?,
         ..Row::default()
     };
+    if let (Some(from), Some(to)) = (&row.src.protocol, &row.dst.protocol)
+        && from != to
+    {
+        return Err(format!("the ends have two protocols, {from} and {to}"));
+    }
     let mut rest = rest;
     if let [class, after @ ..] = rest
         && let Ok(class) = class.parse::<u8>()
@@ -197,6 +210,20 @@ fn number(switch: &str, values: &[&str], place: usize) -> Result<f64, String> {
     number
         .filter(|number| number.is_finite() && *number >= 0.0)
         .ok_or_else(|| format!("`{text}` of {switch} is no number from 0 on"))
+}
+
+/// A whole number, as NIST Net's tools read these values: they cut a fraction off, and 0 means none.
+fn whole<T: TryFrom<u64>>(switch: &str, values: &[&str], place: usize) -> Result<T, String> {
+    let number = number(switch, values, place)?;
+    let whole = (number.fract() == 0.0 && number < 1e18).then_some(number as u64);
+    whole
+        .and_then(|whole| T::try_from(whole).ok())
+        .ok_or_else(|| {
+            format!(
+                "`{}` of {switch} is no whole number in range",
+                values[place]
+            )
+        })
 }
 
 impl Row {
@@ -238,11 +265,16 @@ impl Row {
                 (or_none(1)?, "dup")
             }
             "--bandwidth" => {
-                self.bandwidth = at(0)? as u64;
+                self.bandwidth = whole(switch, values, 0)?;
                 (0.0, "")
             }
             "--drd" => {
-                let (min, max) = (at(0)? as u32, at(1)? as u32);
+                let (min, max): (u32, u32) = (whole(switch, values, 0)?, whole(switch, values, 1)?);
+                if min > max {
+                    return Err(format!(
+                        "{switch} {min} {max}: the second number is not below the first"
+                    ));
+                }
                 self.drd = (max > 0).then_some((min, max));
                 self.congest = or_none(2)? > 0.0;
                 (0.0, "")
@@ -331,7 +363,7 @@ impl Row {
         }
         match self.drd {
             Some((min, max)) if self.bandwidth > 0 => {
-                let mut drd = json!({"min_frames": min, "max_frames": max.max(min + 1)});
+                let mut drd = json!({"min_frames": min, "max_frames": max.max(min.saturating_add(1))});
                 if self.congest {
                     drd["ecn"] = json!(true);
                 }
@@ -444,6 +476,21 @@ mod tests {
         assert_eq!(file.unwrap().rules.len(), 4);
     }
 
+    #[test]
+    fn a_row_may_stand_in_a_command_with_a_comment() {
+        let row = "10.0.0.1 10.0.0.2 --delay 10";
+        let plain = parse(row).unwrap();
+        for text in [
+            format!("sudo /usr/local/bin/cnistnet -a {row} # ten"),
+            format!("#!/bin/sh\r\ncnistnet -u\r\n  ./cnistnet --add {row}\r\n"),
+        ] {
+            let read = parse(&text).unwrap_or_else(|errors| panic!("{text}: {errors}"));
+            assert_eq!(read.file, plain.file, "{text}");
+        }
+        let many = parse("10.0.0.1 10.0.0.2 --delay 1\n\n0.0.0.0 10.0.0.2 --delay 2\n").unwrap();
+        assert_eq!(many.lines, [1, 1, 3, 3]);
+    }
+
     /// The rules of a text by name, in order.
     fn names(text: &str) -> (Vec<String>, Vec<String>) {
         let imported = parse(text).unwrap();
@@ -508,6 +555,29 @@ mod tests {
         let errors = parse("10.0.0.1\n10.0.0.1 10.0.0.2 --delay\nx y\n10.0.0.1 10.0.0.2 --drop 101 \n1.2.3.4 1.2.3.5 --jitter 3\n").unwrap_err();
         let lines: Vec<usize> = errors.0.iter().map(|e| e.line).collect();
         assert_eq!(lines, [1, 2, 3, 4, 5]);
+        // Values that would be cut off or changed: half a byte a second is not "without limit".
+        for (row, words) in [
+            ("10.0.0.1 10.0.0.2 --bandwidth 0.5", "`0.5` of --bandwidth"),
+            (
+                "10.0.0.1 10.0.0.2 --bandwidth 1e30",
+                "`1e30` of --bandwidth",
+            ),
+            (
+                "10.0.0.1 10.0.0.2 --bandwidth 9 --drd 5 2",
+                "--drd 5 2: the second",
+            ),
+            (
+                "10.0.0.1 10.0.0.2 --bandwidth 9 --drd 1 5e9",
+                "`5e9` of --drd",
+            ),
+            (
+                "10.0.0.1:5.udp 10.0.0.2:80.tcp --delay 1",
+                "two protocols, udp and tcp",
+            ),
+        ] {
+            let errors = parse(row).unwrap_err().to_string();
+            assert!(errors.contains(words), "{row}: {errors}");
+        }
         assert!(parse("\n# nothing\n").is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! SP3-a to SP3-d: the standard product of the IGS for precise orbits (Hilla, "The Extended Standard Product 3 Orbit Format
 //! (SP3-d)"). Positions in km and velocities in dm/s, in columns, fixed to the Earth.
 //!
-//! An epoch at which an object has no position (0, 0, 0) ends its segment: nothing is interpolated over it.
+//! An epoch at which an object has no position (0, 0, 0, or 999999.999999) ends its segment: nothing is interpolated over it.
 
 use std::collections::BTreeMap;
 
@@ -18,6 +18,9 @@ use crate::text::{Findings, ReadErrors, number, shown};
 const DEGREE: u32 = 11;
 /// Largest distance of two states of one segment, in epochs: a missing epoch is a hole.
 const MOST_STEPS: f64 = 1.5;
+
+/// The value of an unknown clock, microseconds.
+const UNKNOWN: f64 = 999_999.0;
 
 #[derive(Default)]
 struct Object {
@@ -149,7 +152,10 @@ impl Reader {
             return object.track.hole(n, None);
         };
         match vector(line) {
-            Ok(km) if km == DVec3::ZERO => object.track.hole(n, Some(at)),
+            // Zeros by the standard; some programs write the value that means an unknown clock.
+            Ok(km) if km == DVec3::ZERO || km.cmpge(DVec3::splat(UNKNOWN)).all() => {
+                object.track.hole(n, Some(at));
+            }
             Ok(km) => object.track.state(
                 n,
                 State {

@@ -14,6 +14,18 @@ const LEAST_RADIUS_M: f64 = 6_350e3;
 /// Farthest from it: beyond all orbits, and less than any of them in metres that were read as kilometres.
 const MOST_RADIUS_M: f64 = 5e9;
 
+/// Fastest motion near the Earth, metres per second: more than probes to other planets have.
+const MOST_M_PER_S: f64 = 30_000.0;
+/// The rotation of the Earth, radians per second, by which far objects move in a frame that is fixed to it.
+const EARTH_RATE: f64 = 7.292_115e-5;
+/// Longest way between two states on which velocities are compared with it, as a share of the distance to the Earth's
+/// centre: some 17 degrees of a circle.
+const MOST_TURN: f64 = 0.3;
+/// Slower objects, such as aircraft, may turn round between two states.
+const LEAST_ORBITAL_M_PER_S: f64 = 1_000.0;
+/// Largest difference from the way, as a share of the larger: a wrong power of ten, zero or another direction is more.
+const MOST_OFF: f64 = 0.85;
+
 /// Why nothing that flies is at a position, if so.
 fn impossible(position_m: DVec3) -> Option<String> {
     let radius_m = position_m.length();
@@ -25,6 +37,50 @@ fn impossible(position_m: DVec3) -> Option<String> {
         true => format!("the position is inside the Earth, {km:.3} km from its centre"),
         false => format!("the position is {km:.3e} km from the Earth, above 5,000,000 km"),
     })
+}
+
+/// Why a state cannot be right beside another one.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+enum Contradiction {
+    #[error("the way between it and the state beside it would need {km_per_s:.3} km/s")]
+    TooFast { km_per_s: f64 },
+    #[error(
+        "its velocity of {km_per_s:.3} km/s does not fit its way to the state beside it, of {way_km_per_s:.3} km/s"
+    )]
+    Velocity { km_per_s: f64, way_km_per_s: f64 },
+}
+
+/// The mean velocity from one state to the next, metres per second; `None` if there is no time between them.
+fn way(a: &State, b: &State) -> Option<DVec3> {
+    let long_s = (b.at - a.at).ns() as f64 / 1e9;
+    (long_s > 0.0).then(|| (b.position_m - a.position_m) / long_s)
+}
+
+/// Whether nothing moves from one state to the next so fast.
+fn too_fast(a: &State, b: &State) -> Option<Contradiction> {
+    let m_per_s = way(a, b)?.length();
+    let radius_m = a.position_m.length().max(b.position_m.length());
+    let km_per_s = m_per_s / 1e3;
+    (m_per_s > MOST_M_PER_S + EARTH_RATE * radius_m).then_some(Contradiction::TooFast { km_per_s })
+}
+
+/// Whether the velocity of `own`, one of two states in order, contradicts the way between them; `None` if they cannot be
+/// compared.
+fn contradicts(own: &State, a: &State, b: &State) -> Option<Option<Contradiction>> {
+    let velocity = own.velocity_m_per_s?;
+    let way = way(a, b)?;
+    // On a longer way the mean velocity is not that of either end.
+    let is_long = (b.position_m - a.position_m).length() > MOST_TURN * a.position_m.length();
+    if is_long || too_fast(a, b).is_some() {
+        return None;
+    }
+    let largest = velocity.length().max(way.length());
+    let off = (way - velocity).length();
+    let found = largest > LEAST_ORBITAL_M_PER_S && off > MOST_OFF * largest;
+    Some(found.then(|| Contradiction::Velocity {
+        km_per_s: velocity.length() / 1e3,
+        way_km_per_s: way.length() / 1e3,
+    }))
 }
 
 /// The bad states of a file.
@@ -212,8 +268,13 @@ impl Track {
     /// The states in parts without holes. States out of order of time, and such as nothing can be at, are bad. `repeats`:
     /// an instant may be there twice.
     pub(crate) fn runs(mut self, object: &str, repeats: bool, bad: &mut Bad) -> Runs {
+        self.drop_zero_velocities();
+        if !repeats {
+            self.drop_copies();
+        }
         self.sift(object, bad, |state| impossible(state.position_m));
         self.sort_out(object, repeats, bad);
+        self.sift_motion(object, bad);
         bad.states += self.states().count();
         let mut parts = vec![Vec::new()];
         let mut cut = false;
@@ -233,6 +294,87 @@ impl Track {
         let least = if cut { 2 } else { 1 };
         parts.retain(|part| part.len() >= least);
         Runs { parts, cut }
+    }
+
+    /// Removes velocities if all are zero and the object moves: some programs write zeros for velocities that they do not have.
+    pub(crate) fn drop_zero_velocities(&mut self) {
+        let is_zero = |state: &State| state.velocity_m_per_s.is_none_or(|v| v == DVec3::ZERO);
+        let first = self.states().next().map(|state| state.position_m);
+        let moves = self.states().any(|state| Some(state.position_m) != first);
+        if moves && self.states().all(is_zero) {
+            for state in self.rows.iter_mut().filter_map(|row| row.state.as_mut()) {
+                state.velocity_m_per_s = None;
+            }
+        }
+    }
+
+    /// Removes records that are there already, with the same instant: files that overlap were put one after another.
+    fn drop_copies(&mut self) {
+        let content = |state: State| (state.position_m, state.velocity_m_per_s);
+        let mut known: BTreeMap<Utc, Option<State>> = BTreeMap::new();
+        self.rows.retain(|row| {
+            let Some(at) = row.at else { return true };
+            match known.get(&at) {
+                Some(known) => known.map(content) != row.state.map(content),
+                None => {
+                    known.insert(at, row.state);
+                    true
+                }
+            }
+        });
+    }
+
+    /// Makes states bad that contradict their neighbours: nothing moves so fast, or their velocity is of other units or of
+    /// another frame. One such state would bend the interpolated path by hundreds of kilometres.
+    fn sift_motion(&mut self, object: &str, bad: &mut Bad) {
+        let found: Vec<_> = (0..self.rows.len())
+            .filter_map(|n| Some((n, self.contradiction(n)?)))
+            .collect();
+        for (n, contradiction) in found {
+            let row = &mut self.rows[n];
+            bad.states += 1;
+            bad.push(object, row.line, contradiction.to_string());
+            (row.at, row.state) = (None, None);
+        }
+    }
+
+    /// The state of a record, if it is there and has one.
+    fn at(&self, n: Option<usize>) -> Option<&State> {
+        self.rows.get(n?)?.state.as_ref()
+    }
+
+    /// Returns why the state of a record cannot be right: it contradicts the states on both sides, or the only one.
+    fn contradiction(&self, n: usize) -> Option<Contradiction> {
+        let own = self.at(Some(n))?;
+        let before = self.at(n.checked_sub(1)).map(|before| (before, own));
+        let after = self.at(Some(n + 1)).map(|after| (own, after));
+        let pairs = [before, after].into_iter().flatten();
+        let velocities = pairs.clone().filter_map(|(a, b)| contradicts(own, a, b));
+        let of_velocity: Vec<Option<Contradiction>> = velocities.collect();
+        let fast = pairs.map(|(a, b)| too_fast(a, b));
+        let of_way: Vec<Option<Contradiction>> = fast.collect();
+        // Beside one state alone, the other may be the wrong one: then that is so on both of its sides.
+        let is_others = of_way.len() == 1 && {
+            let other = if before.is_some() {
+                n.wrapping_sub(1)
+            } else {
+                n + 1
+            };
+            let pairs = [
+                (other.checked_sub(1), Some(other)),
+                (Some(other), other.checked_add(1)),
+            ];
+            let mut sides = pairs.map(|(a, b)| self.at(a).zip(self.at(b))).into_iter();
+            sides.all(|side| side.is_some_and(|(a, b)| too_fast(a, b).is_some()))
+        };
+        let all = |found: &[Option<Contradiction>]| {
+            found
+                .iter()
+                .all(Option::is_some)
+                .then(|| found.first().copied().flatten())
+                .flatten()
+        };
+        all(&of_velocity).or_else(|| all(&of_way).filter(|_| !is_others))
     }
 
     /// Makes the fewest records bad that keep the others from being in order of time.
@@ -322,7 +464,10 @@ mod tests {
     fn runs(seconds: &[i64], repeats: bool) -> (Vec<Vec<i64>>, Vec<usize>) {
         let mut track = Track::default();
         for (line, s) in (1..).zip(seconds) {
-            track.state(line, state(*s));
+            // No two are copies.
+            let mut own = state(*s);
+            own.position_m.y = line as f64;
+            track.state(line, own);
         }
         let mut bad = Bad::default();
         let runs = track.runs("x", repeats, &mut bad);
@@ -376,6 +521,91 @@ mod tests {
                 .collect();
             prop_assert_eq!(parts, good);
         }
+    }
+
+    #[test]
+    fn copies_of_states_are_dropped() {
+        let mut track = Track::default();
+        // Two files that overlap, one after another, and a state that is there twice in a row.
+        for (line, s) in (1..).zip([0, 1, 2, 3, 3, 2, 3, 4, 5]) {
+            track.state(line, state(s));
+        }
+        let mut bad = Bad::default();
+        let runs = track.runs("x", false, &mut bad);
+        assert_eq!(runs.parts.iter().map(Vec::len).collect::<Vec<_>>(), [6]);
+        assert!(bad.is_empty() && !runs.cut);
+        // Another position at the same instant is a contradiction.
+        let mut track = Track::default();
+        (0..3).for_each(|s| track.state(s as usize, state(s)));
+        let mut other = state(1);
+        other.position_m.y = 1.0;
+        track.state(3, other);
+        track.runs("x", false, &mut bad);
+        assert!(bad.has("x"));
+    }
+
+    /// A circular orbit of 7,000 km, sampled every 30 s; `change` changes each state.
+    fn orbit(change: impl Fn(i64, &mut State)) -> (Vec<usize>, Vec<usize>, bool) {
+        let mut track = Track::default();
+        for n in 0..8 {
+            let (rate, radius_m) = (1.078e-3, 7e6);
+            let (sin, cos) = (rate * 30.0 * n as f64).sin_cos();
+            let mut own = State {
+                at: at(30 * n),
+                position_m: DVec3::new(cos, sin, 0.0) * radius_m,
+                velocity_m_per_s: Some(DVec3::new(-sin, cos, 0.0) * radius_m * rate),
+            };
+            change(n, &mut own);
+            track.state(10 + n as usize, own);
+        }
+        let mut bad = Bad::default();
+        let runs = track.runs("x", false, &mut bad);
+        let mut lines: Vec<usize> = bad.errors.iter().map(|error| error.line).collect();
+        lines.sort_unstable();
+        let mut parts = runs.parts.iter();
+        let moving = parts.all(|part| part.iter().all(|s| s.velocity_m_per_s.is_some()));
+        (lines, runs.parts.iter().map(Vec::len).collect(), moving)
+    }
+
+    #[test]
+    fn velocities_that_contradict_the_motion_are_bad() {
+        let times = |factor: f64| {
+            move |own: &mut State| own.velocity_m_per_s = own.velocity_m_per_s.map(|v| v * factor)
+        };
+        assert_eq!(orbit(|_, _| {}), (vec![], vec![8], true));
+        // The rotation of the Earth is far less than a contradiction.
+        assert_eq!(orbit(|_, own| times(1.07)(own)), (vec![], vec![8], true));
+        // Zeros mean that they are not known: positions alone are interpolated.
+        assert_eq!(orbit(|_, own| times(0.0)(own)), (vec![], vec![8], false));
+        // All in other units, or backwards: nothing is left.
+        for factor in [1e3, 1e-3, -1.0] {
+            let (lines, parts, _) = orbit(|_, own| times(factor)(own));
+            assert_eq!((lines.len(), parts), (8, vec![]), "{factor}");
+        }
+        // One of them, in the middle or at an end.
+        for (wrong, parts) in [(4, vec![4, 3]), (0, vec![7]), (7, vec![7]), (1, vec![6])] {
+            let one = orbit(|n, own| {
+                if n == wrong {
+                    times(1e3)(own)
+                }
+            });
+            assert_eq!(one, (vec![10 + wrong as usize], parts, true), "{wrong}");
+        }
+        // A position that nothing reaches in 30 s, without velocities.
+        let jump = orbit(|n, own| {
+            own.velocity_m_per_s = None;
+            if n == 3 {
+                own.position_m = DVec3::splat(999_999_999.999);
+            }
+        });
+        assert_eq!(jump, (vec![13], vec![3, 4], false));
+        // An aircraft may turn between two states.
+        let slow = |n: i64, own: &mut State| {
+            let turn = if n % 2 == 0 { 250.0 } else { -250.0 };
+            own.position_m = DVec3::new(6.38e6, 0.0, 100.0 * n as f64);
+            own.velocity_m_per_s = Some(DVec3::new(0.0, turn, 0.0));
+        };
+        assert_eq!(orbit(slow), (vec![], vec![8], true));
     }
 
     #[test]

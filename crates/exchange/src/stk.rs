@@ -141,6 +141,21 @@ impl Reader {
                 let value = shown(value);
                 return Err(format!("central body {value} is not supported, only Earth"));
             }
+            "timeformat" if !value.eq_ignore_ascii_case("epsec") => {
+                let value = shown(value);
+                return Err(format!(
+                    "times as {value} are not supported, only as seconds after ScenarioEpoch (EpSec)"
+                ));
+            }
+            "timescale" => {
+                let scale = TimeScale::named(value)?;
+                if scale != TimeScale::Utc {
+                    return Err(format!(
+                        "time scale {} is not supported, only UTC",
+                        shown(value)
+                    ));
+                }
+            }
             "interpolationmethod" => {
                 self.method = match value.to_ascii_lowercase().as_str() {
                     "lagrange" => Some(Method::Lagrange),
@@ -167,7 +182,7 @@ impl Reader {
             "ephemeristimeposvelacc" => self.part = Section::Data(9),
             _ if key.starts_with("ephemeris") => {
                 return Err(format!(
-                    "{} is not supported, only EphemerisTimePos, EphemerisTimePosVel and EphemerisTimePosVelAcc",
+                    "`{}` is not supported, only EphemerisTimePos, EphemerisTimePosVel and EphemerisTimePosVelAcc",
                     shown(key)
                 ));
             }

@@ -7,12 +7,12 @@ use constel_scenario::{DiskFiles, resolve};
 
 const SHOP: &str = include_str!("data/compose.yaml");
 
-fn beside(path: &str) -> Option<String> {
-    match path {
+fn beside(path: &str) -> Result<Option<String>, String> {
+    Ok(match path {
         ".env" => Some("DB_IMAGE=postgres:16\nNONE=here\n".to_owned()),
         "api.env" => Some("A=0\nFROM_FILE=yes\n".to_owned()),
         _ => None,
-    }
+    })
 }
 
 fn lab(draft: &Draft) -> Lab {
@@ -106,7 +106,7 @@ fn what_is_left_out_is_said_with_its_reason() {
     for unsaid in ["x-common", "`version`", "LOG_LEVEL", "DB_IMAGE"] {
         assert!(!notes.contains(unsaid), "{unsaid}:\n{notes}");
     }
-    let notes = parse(SHOP, "x", &|_| None).unwrap_err().to_string();
+    let notes = parse(SHOP, "x", &|_| Ok(None)).unwrap_err().to_string();
     assert!(notes.contains("`api.env` cannot be read"), "{notes}");
 }
 
@@ -119,7 +119,7 @@ fn everything_wrong_is_said_at_once_with_its_line() {
   d: {image: '${X:?give it}', networks: [nowhere], volumes: ['a:b:c:d'], privileged: true}
   e: {image: x, image: y}
 ";
-    let wrong = parse(text, "x", &|_| None).unwrap_err().to_string();
+    let wrong = parse(text, "x", &|_| Ok(None)).unwrap_err().to_string();
     for said in [
         "line 2: `a.cpus` is `0.001`, which is not a number of processors from 0.01 to 4096",
         "line 2: `a.mem_limit` is `lots`",
@@ -143,7 +143,7 @@ fn everything_wrong_is_said_at_once_with_its_line() {
         "a: *b",
         "services: {a: !x {}}",
     ] {
-        assert!(parse(text, "x", &|_| None).is_err(), "{text}");
+        assert!(parse(text, "x", &|_| Ok(None)).is_err(), "{text}");
     }
 }
 
@@ -156,17 +156,17 @@ fn anchors_do_not_fill_the_memory() {
         bomb += &format!("x{n}: &a{n} {{k{n}: [*a{before}, *a{before}]}}\n");
     }
     bomb += "services: {a: {image: x, <<: *a39}}\n";
-    let wrong = parse(&bomb, "x", &|_| None).unwrap_err().to_string();
+    let wrong = parse(&bomb, "x", &|_| Ok(None)).unwrap_err().to_string();
     assert!(wrong.contains("counting what aliases stand for"), "{wrong}");
     let many = "services: {a: {image: x, scale: 100000}}";
-    assert!(parse(many, "x", &|_| None).is_err());
+    assert!(parse(many, "x", &|_| Ok(None)).is_err());
 }
 
 /// Any number of nodes, none of which anybody has to route for.
 #[test]
 fn a_large_network_is_one_network() {
     let text = "services: {a: {image: x, deploy: {replicas: 40}}}";
-    let draft = parse(text, "x", &|_| None).unwrap();
+    let draft = parse(text, "x", &|_| Ok(None)).unwrap();
     assert_eq!(lab(&draft).layout.nodes().len(), 40);
     assert_eq!(draft.networks.len(), 1);
     let notes = draft.notes.join("\n");
@@ -176,7 +176,7 @@ fn a_large_network_is_one_network() {
 /// Names that stay find services, and the note says that of no others.
 #[test]
 fn services_are_said_to_be_found_by_the_names_that_they_have() {
-    let notes = |text: &str| parse(text, "x", &|_| None).unwrap().notes.join("\n");
+    let notes = |text: &str| parse(text, "x", &|_| Ok(None)).unwrap().notes.join("\n");
     let same = notes("services:\n  web: {image: x}\n  db: {image: y}\n");
     assert!(
         same.contains("services find each other by their names, as before"),
@@ -194,7 +194,7 @@ fn services_are_said_to_be_found_by_the_names_that_they_have() {
 #[test]
 fn a_service_without_a_network_is_no_node() {
     let text = "services:\n  a: {image: x}\n  b: {image: x}\n  lonely: {image: y, networks: []}\n";
-    let draft = parse(text, "x", &|_| None).unwrap();
+    let draft = parse(text, "x", &|_| Ok(None)).unwrap();
     assert_eq!(lab(&draft).layout.nodes().len(), 2);
     let notes = draft.notes.join("\n");
     assert!(
@@ -204,7 +204,7 @@ fn a_service_without_a_network_is_no_node() {
     let wrong = parse(
         "services:\n  lonely: {image: y, networks: []}\n",
         "x",
-        &|_| None,
+        &|_| Ok(None),
     )
     .unwrap_err();
     assert_eq!(wrong.0[0].line, 2, "{wrong:?}");
@@ -217,17 +217,17 @@ fn a_service_without_a_network_is_no_node() {
 /// A network with one member gets another one, unless its member is in others.
 #[test]
 fn a_network_has_two_members() {
-    let one = parse("services: {a: {image: x}}", "x", &|_| None).unwrap();
+    let one = parse("services: {a: {image: x}}", "x", &|_| Ok(None)).unwrap();
     assert_eq!(
         lab(&one).layout.nodes().len(),
         2,
         "with what it is linked to"
     );
     let text = "services:\n  a: {image: x, networks: [p, q]}\n  b: {image: x, networks: [q]}\nnetworks: {p: {}, q: {}}\n";
-    let two = parse(text, "x", &|_| None).unwrap();
+    let two = parse(text, "x", &|_| Ok(None)).unwrap();
     assert_eq!(lab(&two).layout.nodes().len(), 2);
     let apart = "services:\n  a: {image: x, networks: [p, q]}\n  b: {image: x, networks: [r]}\nnetworks: {p: {}, q: {}, r: {}}\n";
-    let apart = parse(apart, "x", &|_| None).unwrap();
+    let apart = parse(apart, "x", &|_| Ok(None)).unwrap();
     assert_eq!(lab(&apart).layout.nodes().len(), 2 + 2);
 }
 
@@ -235,7 +235,7 @@ fn a_network_has_two_members() {
 #[test]
 fn valid_names_stay_and_others_have_a_true_reason() {
     let read = |text: &str| {
-        let draft = parse(text, "x", &|_| None).unwrap();
+        let draft = parse(text, "x", &|_| Ok(None)).unwrap();
         let mut hosts: Vec<&str> = draft.hosts.iter().map(|host| host.name.as_str()).collect();
         hosts.sort_unstable();
         // Each is a lab.
@@ -277,7 +277,7 @@ fn valid_names_stay_and_others_have_a_true_reason() {
     // Networks have the same rule, and numbers are names of theirs.
     let text = "services:\n  a: {image: x, networks: [n, b_c, b-c, '1']}\n  b: {image: x, networks: [n, b_c, b-c, '1']}\n\
                 networks: {n: , b_c: , b-c: , '1': }\n";
-    let draft = parse(text, "x", &|_| None).unwrap();
+    let draft = parse(text, "x", &|_| Ok(None)).unwrap();
     let mut networks: Vec<&str> = draft.networks.iter().map(|n| n.name.as_str()).collect();
     networks.sort_unstable();
     assert_eq!(networks, ["1", "b-c", "b-c-2", "n"]);
@@ -288,4 +288,22 @@ fn valid_names_stay_and_others_have_a_true_reason() {
         "{notes}"
     );
     assert_eq!(notes.matches("the network `").count(), 1, "{notes}");
+}
+
+/// Without it variables would be empty in silence, unless it does not exist.
+#[test]
+fn variables_that_cannot_be_read_are_an_error() {
+    let text = "services: {a: {image: x, env_file: {path: own, required: false}}}";
+    for (bad, says) in [
+        (".env", "`.env` cannot be read: it is a named pipe"),
+        ("own", "`own` cannot be read: it is a named pipe"),
+    ] {
+        let beside = |path: &str| match path == bad {
+            true => Err("it is a named pipe".to_owned()),
+            false => Ok(None),
+        };
+        let error = parse(text, "x", &beside).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+    assert!(parse(text, "x", &|_| Ok(None)).is_ok());
 }

@@ -165,6 +165,34 @@ fn spoilt_files_are_refused_with_their_lines() {
         ("icrf-utc.oem", "ICRF", "B1950", 9, "frame B1950"),
         ("icrf-utc.oem", "= UTC", "= UT1", 10, "time system UT1"),
         ("icrf-utc.oem", "EARTH", "MOON", 8, "centre MOON"),
+        (
+            "icrf-utc.oem",
+            "META_STOP",
+            "REF_FRAME = EME2000\nMETA_STOP",
+            0,
+            "REF_FRAME is given twice",
+        ),
+        (
+            "gcrf-utc.xml",
+            "</metadata>",
+            "<TIME_SYSTEM>TAI</TIME_SYSTEM></metadata>",
+            0,
+            "TIME_SYSTEM is given twice",
+        ),
+        (
+            "low-icrf.e",
+            "BEGIN Ephemeris",
+            "BEGIN Ephemeris\nTimeFormat UTCG",
+            0,
+            "only as seconds after ScenarioEpoch",
+        ),
+        (
+            "low-icrf.e",
+            "BEGIN Ephemeris",
+            "BEGIN Ephemeris\nTimeScale TAI",
+            0,
+            "time scale TAI",
+        ),
     ] {
         let text = file(name);
         assert!(text.contains(from), "{name}: {from}");
@@ -246,6 +274,47 @@ fn csv_follows_rfc_4180_and_marks_holes() {
     let again = csv::parse(&csv::write(&objects)).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(again[0].object, "a, b");
     assert_eq!(again[0].holes(), objects[0].holes());
+}
+
+/// Comments, copies of rows, and values that mean "unknown" leave the other positions as they are without them.
+#[test]
+fn comments_copies_and_unknown_values_bend_no_orbit() {
+    let text = csv::write(&sp3::parse(&file("igs.sp3")).unwrap());
+    let plain = csv::parse(&text).unwrap();
+    let (head, rows) = text.split_once('\n').unwrap();
+    let half = rows.lines().count() / 2;
+    let first: String = rows
+        .lines()
+        .take(half)
+        .map(|row| format!("{row}\n# note\n"))
+        .collect();
+    // The second file begins before the end of the first.
+    let second: String = rows
+        .lines()
+        .skip(half - 7)
+        .map(|row| format!("{row}\n"))
+        .collect();
+    let joined =
+        csv::parse(&format!("{head}\n{first}{second}")).unwrap_or_else(|errors| panic!("{errors}"));
+    let middle = after(6.5 * 300.0);
+    for (joined, plain) in joined.iter().zip(&plain) {
+        assert_eq!(joined.holes(), plain.holes());
+        assert_eq!(
+            joined.position_itrf_m(middle).unwrap(),
+            plain.position_itrf_m(middle).unwrap()
+        );
+    }
+    let text = file("igs.sp3");
+    let row = text.lines().find(|line| line.starts_with("PG01")).unwrap();
+    let unknown = format!("PG01{}", " 999999.999999".repeat(4));
+    let read = sp3::read(&text.replace(row, &unknown)).unwrap();
+    assert!(read.bad.is_empty(), "{:?}", read.bad);
+    let later = after(20.5 * 300.0);
+    let whole = sp3::parse(&text).unwrap()[0]
+        .position_itrf_m(later)
+        .unwrap();
+    let off = read.objects[0].position_itrf_m(later).unwrap() - whole;
+    assert!(off.length() < 1.0, "{off}");
 }
 
 /// A file in which one state was changed, in each format: how many holes there are then, and the good states' positions.

@@ -63,6 +63,36 @@ fn celestial() {
     assert!(notes.contains("bbox") && notes.contains("compute_params") && notes.contains("`all`"));
 }
 
+#[test]
+fn what_celestials_file_has_and_a_scenario_has_not_is_noted_or_an_error() {
+    let text = include_str!("data/celestial.toml");
+    let more = text.replace("duration = 900", "duration = 3").replace(
+        "[[ground_station]]\nname = \"New York\"",
+        "[[ground_station]]\nname = \"berlin\"",
+    );
+    let more = more.replace(
+        "[network_params]",
+        "[network_params]\nisl_propagation = 0.5",
+    );
+    let draft = celestial::parse(&more, "quick start").unwrap();
+    let notes = draft.all_notes().join("\n");
+    for words in [
+        "the duration of 3 s became 5 s, a multiple of the step of 5 s",
+        "`network_params.isl_propagation` was not carried over",
+        "station `berlin` is called `berlin-2`",
+    ] {
+        assert!(notes.contains(words), "{notes}");
+    }
+    assert!(draft.yaml().contains("became 5 s") && !notes.contains("`Berlin` is called"));
+    // Half a plane is an error in its line, though another shell could fly.
+    let errors = celestial::parse(&text.replace("planes = 72", "planes = 71.5"), "x").unwrap_err();
+    assert_eq!(errors.0[0].line, 24, "{errors}");
+    assert_eq!(
+        errors.0[0].reason,
+        "`planes` is 71.5, which is no whole number"
+    );
+}
+
 /// Celestial has no phasing: at lab time zero the first satellite of each plane is at its ascending node, and the nodes are
 /// as far apart as planes of a half circle (star) or of a circle are.
 #[test]

@@ -8,7 +8,7 @@ use constel_orbit::DVec3;
 use constel_units::{TimeSpan, Utc};
 use proptest::prelude::*;
 
-const OEM: &str = "CCSDS_OEM_VERS = 2.0\nCREATION_DATE = 2026-11-21T00:00:00\nORIGINATOR = X\n\nMETA_START\nOBJECT_NAME = A\nOBJECT_ID = 2026-001A\nCENTER_NAME = EARTH\nREF_FRAME = ITRF2000\nTIME_SYSTEM = UTC\nSTART_TIME = 2026-11-21T00:00:00\nSTOP_TIME = 2026-11-21T00:02:00\nINTERPOLATION = LAGRANGE\nINTERPOLATION_DEGREE = 2\nMETA_STOP\n2026-11-21T00:00:00.000 7000.1 0.0 -1e1\n2026-11-21T00:01:00 6900 400 0 1 2 3\n2026-325T00:02:00 6800 800 0\nCOVARIANCE_START\nx\nCOVARIANCE_STOP\n";
+const OEM: &str = "CCSDS_OEM_VERS = 2.0\nCREATION_DATE = 2026-11-21T00:00:00\nORIGINATOR = X\n\nMETA_START\nOBJECT_NAME = A\nOBJECT_ID = 2026-001A\nCENTER_NAME = EARTH\nREF_FRAME = ITRF2000\nTIME_SYSTEM = UTC\nSTART_TIME = 2026-11-21T00:00:00\nSTOP_TIME = 2026-11-21T00:02:00\nINTERPOLATION = LAGRANGE\nINTERPOLATION_DEGREE = 2\nMETA_STOP\n2026-11-21T00:00:00.000 7000.1 0.0 -1e1\n2026-11-21T00:01:00 6900 400 0 -1.67 6.67 0\n2026-325T00:02:00 6800 800 0\nCOVARIANCE_START\nx\nCOVARIANCE_STOP\n";
 const CSV: &str = "t_utc,sat_id,x_m,y_m,z_m,vx_mps,vy_mps,vz_mps,frame\n2026-11-21T00:00:00Z,a,7000000,0,0,0,7500,0,itrf\n2026-11-21T00:01:00Z,a,6990000,450000,0,-10,7490,0,itrf\n";
 const TLES: &str = "1 1\nStarlink 0\n1 00001U 00000ABC 00001.00000000  .00000000  00000-0  00000+0 0    04\n2 00001  53.0000   0.0000 0000001   0.0000   0.0000 15.19000000    08\n";
 const OEM_XML: &str = include_str!("data/ephemeris/gcrf-utc.xml");
@@ -52,7 +52,7 @@ fn read_everything(text: &str) {
     let _ = opensn::is_one(text);
     let _ = opensn::parse(text, text).map(|d| d.yaml());
     let _ = compose::is_one(text);
-    let _ = compose::parse(text, text, &|_| Some(text.to_owned())).map(|d| d.yaml());
+    let _ = compose::parse(text, text, &|_| Ok(Some(text.to_owned()))).map(|d| d.yaml());
     let _ = celestial::parse(text, text).map(|d| d.yaml());
     let _ = starperf::parse_constellation(text, text).map(|d| d.yaml());
     let _ = starperf::parse_stations(text);
@@ -97,14 +97,19 @@ proptest! {
 
     #[test]
     fn ephemerides_survive_the_way_out_and_in(
-        states in prop::collection::vec((1_i64..100_000, prop::array::uniform3(4e6..1e7_f64), prop::array::uniform3(-8e3..8e3_f64)), 4..20),
+        steps_ms in prop::collection::vec(1_i64..10_000, 4..20),
+        start in prop::array::uniform3(5e6..1e7_f64),
+        velocity in prop::array::uniform3(-3e3..3e3_f64),
         velocities in any::<bool>(),
         teme in any::<bool>(),
     ) {
         let mut at = Utc::from_unix_ns(1_795_219_200_000_000_000);
-        let states: Vec<State> = states.into_iter().map(|(dt_ms, p, v)| {
-            at = at + TimeSpan::from_ns(dt_ms * 1_000_000);
-            State { at, position_m: DVec3::from_array(p), velocity_m_per_s: velocities.then_some(DVec3::from_array(v)) }
+        // Readers take states that contradict each other for holes: these fly straight on.
+        let (mut position_m, velocity) = (DVec3::from_array(start), DVec3::from_array(velocity));
+        let states: Vec<State> = steps_ms.into_iter().map(|step_ms| {
+            at = at + TimeSpan::from_ns(step_ms * 1_000_000);
+            position_m += velocity * step_ms as f64 / 1e3;
+            State { at, position_m, velocity_m_per_s: velocities.then_some(velocity) }
         }).collect();
         let frame = if teme { Frame::Teme } else { Frame::Itrf };
         let (method, degree) = Segment::suited(&states);

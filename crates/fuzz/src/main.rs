@@ -127,6 +127,37 @@ mod tests {
     }
 
     #[test]
+    fn the_page_of_readers_has_every_target_and_no_other() {
+        let page = include_str!("../../../docs/reference/bounds.md");
+        let rows = page.lines().filter_map(|line| line.strip_prefix('|'));
+        let cells = rows.filter_map(|row| row.trim_end_matches('|').rsplit('|').next());
+        let named: std::collections::BTreeSet<&str> = cells
+            .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+            .collect();
+        let is_called = |pattern: &str, name: &str| match pattern.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => name == pattern,
+        };
+        let all = targets::all();
+        let all: Vec<&Target> = all.iter().filter(|target| !target.is_for_tests()).collect();
+        for pattern in &named {
+            let mut targets = all.iter();
+            assert!(
+                targets.any(|target| is_called(pattern, target.name)),
+                "there is no target {pattern}"
+            );
+        }
+        for target in &all {
+            let mut patterns = named.iter();
+            assert!(
+                patterns.any(|pattern| is_called(pattern, target.name)),
+                "docs/reference/bounds.md has no row for {}",
+                target.name
+            );
+        }
+    }
+
+    #[test]
     fn an_input_is_made_of_its_number_alone() {
         let seeds = vec![b"one: 1\n".to_vec(), b"two, 2, 3\n".to_vec()];
         let made = |number| Mutator::new("x", 7, &seeds).input(number);

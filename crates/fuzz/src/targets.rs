@@ -1,11 +1,15 @@
 //! All parsers that read foreign bytes. A parser that is not listed here is not fuzzed: add a row for a new one.
 
+mod agents;
 mod answers;
 mod documents;
 mod files;
+mod folders;
+mod frames;
 mod gateways;
 mod images;
 mod leotp;
+mod tables;
 mod transit;
 mod wires;
 
@@ -42,6 +46,10 @@ pub(crate) fn all() -> Vec<Target> {
     all.extend(leotp::targets());
     all.extend(gateways::targets());
     all.extend(transit::targets());
+    all.extend(frames::targets());
+    all.extend(tables::targets());
+    all.extend(folders::targets());
+    all.extend(agents::targets());
     all.extend([
         Target::new("test-panic", one_seed, |bytes| {
             assert!(bytes.len() < 200, "an input of 200 bytes");
@@ -90,6 +98,24 @@ fn file(path: &str) -> Vec<Vec<u8>> {
         .join("../..")
         .join(path);
     std::fs::read(path).into_iter().collect()
+}
+
+/// Returns a temporary folder in memory.
+fn in_memory() -> tempfile::TempDir {
+    let folder = tempfile::Builder::new()
+        .prefix("constel-fuzz-")
+        .tempdir_in("/dev/shm");
+    folder.expect("a folder in memory")
+}
+
+/// Returns the names of the files in a folder, sorted.
+fn names(folder: &Path) -> Vec<std::ffi::OsString> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let mut names: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.file_name()))
+        .collect();
+    names.sort();
+    names
 }
 
 /// Splits an input into several texts, with a zero byte between them.

@@ -41,8 +41,11 @@ const MAP_GET_NEXT_ID: i32 = 12;
 const PROG_GET_FD_BY_ID: i32 = 13;
 const MAP_GET_FD_BY_ID: i32 = 14;
 const OBJ_GET_INFO_BY_FD: i32 = 15;
+const PROG_QUERY: i32 = 16;
 const LINK_GET_FD_BY_ID: i32 = 30;
 const LINK_GET_NEXT_ID: i32 = 31;
+/// `BPF_TCX_INGRESS` and `BPF_TCX_EGRESS` of the kernel's `enum bpf_attach_type`.
+const TCX: [u32; 2] = [46, 47];
 
 /// Returns all BPF objects of the host, sorted.
 ///
@@ -103,6 +106,22 @@ pub fn wait_gone(objects_: &[BpfObject], timeout: Duration) -> Result<Vec<BpfObj
         // The kernel has no event for this.
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Returns the number of programs that an interface of the calling thread's namespace passes its frames to (tcx), in
+/// both directions. It is 0 if there is no such interface, and where the kernel has no tcx or does not allow the query.
+pub fn programs_at(ifindex: u32) -> usize {
+    let count = |side| {
+        // struct { u32 target_ifindex; u32 attach_type; u32 query_flags; u32 attach_flags; u64 prog_ids; u32 prog_cnt; }:
+        // without room for numbers only the count is returned.
+        let mut attr = [0u64; 16];
+        attr[0] = pack(ifindex, side);
+        match bpf(PROG_QUERY, &mut attr) {
+            Ok(_) => unpack(attr[3]).0 as usize,
+            Err(_) => 0,
+        }
+    };
+    TCX.into_iter().map(count).sum()
 }
 
 fn bpf(cmd: i32, attr: &mut [u64; 16]) -> std::io::Result<i32> {

@@ -226,12 +226,7 @@ impl NodeTemplate {
                         Some(socket) => socket,
                         None => socket.insert(Socket::open()?),
                     };
-                    let forwards = if family == "ipv4" {
-                        socket.forwards_ipv4()?
-                    } else {
-                        socket.forwards_ipv6()?
-                    };
-                    forwards == (*value != "0")
+                    socket.forwards(family == "ipv4")? == (*value != "0")
                 }
                 // Forwarding comes first in its family, or is not set at all.
                 _ => sysctl::read(key)? == *value,

@@ -184,13 +184,28 @@ fn a_supervisor_reports_every_end_once() {
         [("a", Exit::Code(3)), ("b", Exit::Signal(libc::SIGUSR1))]
     );
     assert_eq!(s.len(), 1);
-    let rest = s.terminate_all(Duration::from_secs(5)).unwrap();
+    let rest = s.terminate_all(Duration::from_secs(5), || Ok(())).unwrap();
     assert_eq!(
         (rest.len(), rest[0].key, rest[0].exit),
         (1, "c", Exit::Signal(libc::SIGTERM))
     );
     assert!(s.is_empty());
     assert!(s.wait(Duration::ZERO).unwrap().is_empty());
+}
+
+/// A stopped program would keep the signal to end until it is continued, and be killed after the grace period.
+#[test]
+fn a_stopped_child_ends_by_itself() {
+    let mut s = Supervisor::new();
+    let script = "trap 'exit 7' TERM; kill -STOP $$; while :; do sleep 0.1; done";
+    let child = sh(script).start().unwrap();
+    let stat = format!("/proc/{}/stat", child.pid());
+    s.add("a", child);
+    while !std::fs::read_to_string(&stat).unwrap().contains(") T ") {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let ended = s.terminate_all(Duration::from_secs(30), || Ok(())).unwrap();
+    assert_eq!(ended[0].exit, Exit::Code(7));
 }
 
 #[test]

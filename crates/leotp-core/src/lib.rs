@@ -67,6 +67,11 @@ use std::net::SocketAddr;
 /// cancels.
 pub type Nanos = u64;
 
+/// Beginning of the names of nftables tables by which a runtime redirects packets on their path to itself.
+pub const REDIRECTION_TABLE: &str = "leotp_";
+/// Priority of its routing rules for these packets: before `main`, after `local`.
+pub const REDIRECTION_PRIORITY: u32 = 19_525;
+
 /// The two addresses of a datagram. A Midnode sends with the addresses of the
 /// endpoints, so both are part of every packet here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

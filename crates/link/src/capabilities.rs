@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::discipline::Discipline;
-use crate::effects::Effects;
+use crate::effects::{EffectField, Effects};
 use crate::loss::LossLaw;
 use crate::types::{Impairment, Loss, PortId};
 
@@ -60,28 +60,17 @@ impl DriverKind {
                 DriverKind::Edt => 3392,
                 DriverKind::Netem => 1500,
             },
-            effects: match self {
-                DriverKind::Relay => None,
-                DriverKind::Edt => Some(&[
-                    "down",
-                    "delay_ns",
-                    "extra_delay_ns",
-                    "rate_bps",
-                    "queue_bytes",
-                    "discipline",
-                    "overhead_bytes",
-                    "loss",
-                ]),
-                DriverKind::Netem => Some(&[
-                    "down",
-                    "delay_ns",
-                    "extra_delay_ns",
-                    "rate_bps",
-                    "queue_bytes",
-                    "loss",
-                ]),
-            },
         }
+    }
+
+    /// Returns the fields of [`Effects`] that the driver has; `None`: all, with all their laws. A driver that has only some
+    /// has Bernoulli's loss only, and only disciplines that mark above a threshold.
+    #[must_use]
+    pub fn effects(self) -> Option<Vec<&'static str>> {
+        let has = |field: &&EffectField| field.drivers.contains(&self);
+        let own = Effects::FIELDS.iter().filter(has);
+        let own: Vec<_> = own.map(|field| field.name).collect();
+        (own.len() < Effects::FIELDS.len()).then_some(own)
     }
 }
 
@@ -113,9 +102,6 @@ pub struct Capabilities {
     /// Largest MTU of a port, bytes above Ethernet: the size of a relay slot, the largest frame of the trunk of `edt`,
     /// and for `netem`, whose queues count frames, the frame size by which they are computed.
     pub mtu_max_bytes: u32,
-    /// Supported fields of [`Effects`]; `None`: all. If a list is given, loss is limited to Bernoulli's law, and
-    /// disciplines to those that only mark above a threshold.
-    pub effects: Option<&'static [&'static str]>,
 }
 
 /// A requested feature that a driver does not have.
@@ -123,91 +109,49 @@ pub struct Capabilities {
 pub struct Refusal {
     /// The field of [`Effects`] that requires it.
     pub field: &'static str,
+    /// The key of a link in the scenario that sets it.
+    pub key: &'static str,
     /// The missing feature, and which drivers have it.
     pub why: String,
-}
-
-/// Names of the fields of effects that are set.
-fn asked(effects: &Effects) -> impl Iterator<Item = &'static str> {
-    // A new field must be listed here (the pattern is exhaustive). Drivers refuse it until they declare it.
-    let Effects {
-        down,
-        delay_ns,
-        extra_delay_ns,
-        rate_bps,
-        rate_law,
-        queue_bytes,
-        queue_frames,
-        discipline,
-        overhead_bytes,
-        loss,
-        jitter,
-        reorder,
-        duplicate_ratio,
-        corrupt_ratio,
-    } = effects;
-    [
-        ("down", down.is_some()),
-        ("delay_ns", delay_ns.is_some()),
-        ("extra_delay_ns", extra_delay_ns.is_some()),
-        ("rate_bps", rate_bps.is_some()),
-        ("rate_law", rate_law.is_some()),
-        ("queue_bytes", queue_bytes.is_some()),
-        ("queue_frames", queue_frames.is_some()),
-        ("discipline", discipline.is_some()),
-        ("overhead_bytes", overhead_bytes.is_some()),
-        ("loss", loss.is_some()),
-        ("jitter", jitter.is_some()),
-        ("reorder", reorder.is_some()),
-        ("duplicate_ratio", duplicate_ratio.is_some()),
-        ("corrupt_ratio", corrupt_ratio.is_some()),
-    ]
-    .into_iter()
-    .filter_map(|(field, asked)| asked.then_some(field))
 }
 
 impl Capabilities {
     /// Returns the effects that the driver does not support; empty if it supports all.
     #[must_use]
     pub fn refusals(&self, effects: &Effects) -> Vec<Refusal> {
-        let Some(known) = self.effects else {
+        let driver = self.driver;
+        if driver.effects().is_none() {
             return Vec::new();
-        };
-        let mut refusals: Vec<Refusal> = asked(effects)
-            .filter(|field| !known.contains(field))
-            .map(|field| Refusal {
-                field,
-                why: self.lacks(&format!("effect `{field}`"), |c| {
-                    c.effects.is_none_or(|e| e.contains(&field))
-                }),
-            })
-            .collect();
-        let plain = [None, Some(&LossLaw::None)].contains(&effects.loss.as_ref())
-            || matches!(effects.loss, Some(LossLaw::Bernoulli { .. }));
-        if !plain {
-            refusals.push(Refusal {
-                field: "loss",
-                why: self.lacks("loss law beyond Bernoulli's", |c| c.effects.is_none()),
-            });
         }
-        let marks_at_most = matches!(
-            effects.discipline,
-            None | Some(Discipline::DropTail | Discipline::CeThreshold { .. })
-        );
-        // A driver without any discipline has refused the field above.
-        if known.contains(&"discipline") && !marks_at_most {
-            refusals.push(Refusal {
-                field: "discipline",
-                why: self.lacks("queue discipline beyond marking by `ce_threshold`", |c| {
-                    c.effects.is_none()
-                }),
-            });
-        }
-        if let Some(Err(why)) = effects.queue_bytes.map(|bytes| self.holds(bytes)) {
-            refusals.push(Refusal {
-                field: "queue_bytes",
-                why,
-            });
+        let all_laws = |kind: DriverKind| kind.effects().is_none();
+        let mut refusals = Vec::new();
+        for field in effects.set_fields() {
+            let mut refuse = |why| {
+                refusals.push(Refusal {
+                    field: field.name,
+                    key: field.key,
+                    why,
+                });
+            };
+            if !field.drivers.contains(&driver) {
+                let what = format!("effect `{}`", field.name);
+                refuse(self.lacks(&what, |kind| field.drivers.contains(&kind)));
+                continue;
+            }
+            match field.name {
+                "loss" if !is_plain(effects.loss.as_ref()) => {
+                    refuse(self.lacks("loss law beyond Bernoulli's", all_laws));
+                }
+                "discipline" if !marks_at_most(effects.discipline.as_ref()) => {
+                    let what = "queue discipline beyond marking by `ce_threshold`";
+                    refuse(self.lacks(what, all_laws));
+                }
+                "queue_bytes" => {
+                    let bytes = effects.queue_bytes.unwrap_or(0);
+                    self.holds(bytes).unwrap_or_else(refuse);
+                }
+                _ => (),
+            }
         }
         refusals
     }
@@ -224,8 +168,11 @@ impl Capabilities {
     /// Returns why the lateness of frames cannot be checked against a bound; `None` if it can.
     #[must_use]
     pub fn lateness_refusal(&self) -> Option<String> {
-        (!self.measures_lateness)
-            .then(|| self.lacks("measure of lateness", |c| c.measures_lateness))
+        (!self.measures_lateness).then(|| {
+            self.lacks("measure of lateness", |kind| {
+                kind.capabilities().measures_lateness
+            })
+        })
     }
 
     /// Checks that a queue may hold `queue_bytes`. The error is the reason why not.
@@ -260,10 +207,11 @@ impl Capabilities {
         Some(format!("edge {from} -> {to}: {why}"))
     }
 
-    fn lacks(&self, what: &str, has: impl Fn(&Capabilities) -> bool) -> String {
+    fn lacks(&self, what: &str, has: impl Fn(DriverKind) -> bool) -> String {
+        // The message names the drivers that can do it, so that the user knows the next step.
         let others: Vec<&str> = DriverKind::ALL
             .into_iter()
-            .filter(|kind| has(&kind.capabilities()))
+            .filter(|kind| has(*kind))
             .map(DriverKind::name)
             .collect();
         format!(
@@ -272,6 +220,19 @@ impl Capabilities {
             others.join(", ")
         )
     }
+}
+
+/// Returns whether every driver has this law of loss.
+fn is_plain(law: Option<&LossLaw>) -> bool {
+    matches!(law, None | Some(LossLaw::None | LossLaw::Bernoulli { .. }))
+}
+
+/// Returns whether every driver with disciplines has this one.
+fn marks_at_most(discipline: Option<&Discipline>) -> bool {
+    matches!(
+        discipline,
+        None | Some(Discipline::DropTail | Discipline::CeThreshold { .. })
+    )
 }
 
 #[cfg(test)]

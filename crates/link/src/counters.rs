@@ -5,44 +5,78 @@ use serde::{Deserialize, Serialize};
 
 use crate::types::DropCause;
 
-/// Frames of one edge (or a sum over edges) since its start.
-///
-/// The equation `offered + duplicated = delivered + dropped() + held` holds at every instant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct EdgeCounters {
+/// Makes [`EdgeCounters`] from one table.
+macro_rules! counters {
+    ($($(#[$attribute:meta])* $name:ident,)*) => {
+        /// Frames of one edge (or a sum over edges) since its start.
+        ///
+        /// The equation `offered + duplicated = delivered + dropped() + held` holds at every instant.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+        pub struct EdgeCounters {
+            $(
+                $(#[$attribute])*
+                pub $name: u64,
+            )*
+        }
+
+        impl EdgeCounters {
+            /// Adds the counts of another edge, or of another life of the same edge.
+            pub fn add(&mut self, other: &EdgeCounters) {
+                $(self.$name += other.$name;)*
+            }
+
+            /// Returns the counts since `before`, an earlier state of the same edge.
+            #[must_use]
+            pub fn since(&self, before: &EdgeCounters) -> EdgeCounters {
+                EdgeCounters { $($name: self.$name - before.$name,)* }
+            }
+
+            /// Returns a counter by its name.
+            #[must_use]
+            pub fn get(&self, name: &str) -> Option<u64> {
+                match name {
+                    $(stringify!($name) => Some(self.$name),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+counters! {
     /// Frames that reached the edge.
-    pub offered: u64,
+    offered,
     /// Bytes of the offered frames.
-    pub offered_bytes: u64,
+    offered_bytes,
     /// Frames released to the far port.
-    pub delivered: u64,
+    delivered,
     /// Bytes of the delivered frames.
-    pub delivered_bytes: u64,
+    delivered_bytes,
     /// Copies of frames that the edge made.
     #[serde(default)]
-    pub duplicated: u64,
+    duplicated,
     /// Frames delivered with a bit flipped.
     #[serde(default)]
-    pub corrupted: u64,
+    corrupted,
     /// Frames delivered with the mark "congestion experienced" of the edge's queue discipline.
     #[serde(default)]
-    pub marked: u64,
+    marked,
     /// Frames dropped because the queue was full.
-    pub dropped_queue: u64,
+    dropped_queue,
     /// Frames dropped by the queue discipline before the queue was full.
     #[serde(default)]
-    pub dropped_aqm: u64,
+    dropped_aqm,
     /// Frames dropped by the loss law.
-    pub dropped_loss: u64,
+    dropped_loss,
     /// Frames that arrived before the edge was up, or while it had failed.
-    pub dropped_outage: u64,
+    dropped_outage,
     /// Frames that waited for service when the edge was removed or failed.
-    pub dropped_removed: u64,
+    dropped_removed,
     /// Copies that could not be made because no buffer was free (dropped by the emulator).
-    pub dropped_no_buffer: u64,
+    dropped_no_buffer,
     /// Frames dropped because the host did not keep up and they were far too late (dropped by the emulator).
     #[serde(default)]
-    pub dropped_overload: u64,
+    dropped_overload,
 }
 
 impl EdgeCounters {
@@ -56,24 +90,6 @@ impl EdgeCounters {
             + self.dropped_removed
             + self.dropped_no_buffer
             + self.dropped_overload
-    }
-
-    /// Adds the counts of another edge, or of another life of the same edge.
-    pub fn add(&mut self, other: &EdgeCounters) {
-        self.offered += other.offered;
-        self.offered_bytes += other.offered_bytes;
-        self.delivered += other.delivered;
-        self.delivered_bytes += other.delivered_bytes;
-        self.duplicated += other.duplicated;
-        self.corrupted += other.corrupted;
-        self.marked += other.marked;
-        self.dropped_queue += other.dropped_queue;
-        self.dropped_aqm += other.dropped_aqm;
-        self.dropped_loss += other.dropped_loss;
-        self.dropped_outage += other.dropped_outage;
-        self.dropped_removed += other.dropped_removed;
-        self.dropped_no_buffer += other.dropped_no_buffer;
-        self.dropped_overload += other.dropped_overload;
     }
 
     pub(crate) fn count_drop(&mut self, cause: DropCause) {

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::capabilities::DriverKind;
 use crate::discipline::Discipline;
 use crate::jitter::{Jitter, JitterLaw};
 use crate::loss::LossLaw;
@@ -24,54 +25,131 @@ pub struct Reorder {
     pub extent_ns: u64,
 }
 
-/// Fields that replace or extend the impairment of an edge.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Effects {
+/// A field of [`Effects`].
+#[derive(Clone, Copy, Debug)]
+pub struct EffectField {
+    /// The field's name.
+    pub name: &'static str,
+    /// The key of a link in the scenario that sets it. For loss it is the key of laws that not every driver has.
+    pub key: &'static str,
+    /// The drivers that have it.
+    pub drivers: &'static [DriverKind],
+}
+
+/// Makes [`Effects`] from one table: what a field does, its type, its key in the scenario, and the drivers that have it.
+macro_rules! effects {
+    ($($(#[$doc:meta])* $field:ident: $type:ty, $key:literal, [$($driver:ident),*];)*) => {
+        /// Fields that replace or extend the impairment of an edge.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct Effects {
+            $(
+                $(#[$doc])*
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub $field: Option<$type>,
+            )*
+        }
+
+        impl Effects {
+            /// All fields.
+            pub const FIELDS: &'static [EffectField] = &[$(EffectField {
+                name: stringify!($field),
+                key: $key,
+                drivers: &[$(DriverKind::$driver),*],
+            }),*];
+
+            /// Returns the fields that have a value.
+            pub fn set_fields(&self) -> impl Iterator<Item = &'static EffectField> + use<> {
+                let set = [$(self.$field.is_some()),*];
+                let fields = Self::FIELDS.iter().zip(set);
+                fields.filter_map(|(field, is_set)| is_set.then_some(field))
+            }
+
+            /// Returns the fields of `other`, and these where it has none.
+            fn replaced(&self, other: &Effects) -> Effects {
+                Effects {
+                    $($field: other.$field.clone().or_else(|| self.$field.clone()),)*
+                }
+            }
+
+            fn check_fields(&self, errors: &mut Vec<String>) {
+                $(if let Some(value) = &self.$field {
+                    Check::check(value, $key, errors);
+                })*
+            }
+        }
+    };
+}
+
+effects! {
     /// The link is broken: arriving frames are dropped with cause `outage`, frames that wait for service are dropped
     /// with cause `removed`, frames in flight still arrive.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub down: Option<bool>,
+    down: bool, "down", [Relay, Edt, Netem];
     /// Replaces the geometry's delay.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delay_ns: Option<u64>,
+    delay_ns: u64, "delay", [Relay, Edt, Netem];
     /// Added to the geometry's delay, or to `delay_ns`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub extra_delay_ns: Option<u64>,
+    extra_delay_ns: u64, "extra_delay", [Relay, Edt, Netem];
     /// Replaces the plan's rate, bit/s, at least 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate_bps: Option<u64>,
+    rate_bps: u64, "rate", [Relay, Edt, Netem];
     /// A rate that changes over time. It replaces the plan's rate and `rate_bps`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate_law: Option<RateLaw>,
+    rate_law: RateLaw, "rate_law", [Relay];
     /// Replaces the plan's queue limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub queue_bytes: Option<u64>,
+    queue_bytes: u64, "queue", [Relay, Edt, Netem];
     /// Limit of waiting frames, in addition to the limit in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub queue_frames: Option<u64>,
+    queue_frames: u64, "queue_frames", [Relay];
     /// Replaces drop-tail.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub discipline: Option<Discipline>,
+    discipline: Discipline, "aqm", [Relay, Edt];
     /// Framing bytes that each frame additionally takes on the link, for service only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub overhead_bytes: Option<u32>,
+    overhead_bytes: u32, "overhead", [Relay, Edt];
     /// Replaces the plan's loss.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub loss: Option<LossLaw>,
+    loss: LossLaw, "loss_law", [Relay, Edt, Netem];
     /// Added to the delay. Frames stay in order: a frame that would overtake arrives together with the one before it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub jitter: Option<Jitter>,
+    jitter: Jitter, "jitter", [Relay];
     /// Reordering of frames.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reorder: Option<Reorder>,
+    reorder: Reorder, "reorder", [Relay];
     /// Probability that a frame arrives twice, one right after the other.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub duplicate_ratio: Option<f64>,
+    duplicate_ratio: f64, "duplicate", [Relay];
     /// Probability that one bit behind the Ethernet header is flipped.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub corrupt_ratio: Option<f64>,
+    corrupt_ratio: f64, "corrupt", [Relay];
 }
+
+/// Bounds of a field's value.
+trait Check {
+    /// Adds every error of the value of this key.
+    fn check(&self, _key: &str, _errors: &mut Vec<String>) {}
+}
+
+impl Check for bool {}
+impl Check for u32 {}
+impl Check for u64 {}
+
+/// All such fields are probabilities.
+impl Check for f64 {
+    fn check(&self, key: &str, errors: &mut Vec<String>) {
+        if !(0.0..=1.0).contains(self) {
+            errors.push(format!("{key} ratio {self} is not within 0..=1"));
+        }
+    }
+}
+
+impl Check for Reorder {
+    fn check(&self, key: &str, errors: &mut Vec<String>) {
+        self.ratio.check(key, errors);
+    }
+}
+
+/// Laws that check themselves.
+macro_rules! checks_itself {
+    ($($law:ty),*) => {
+        $(impl Check for $law {
+            fn check(&self, _: &str, errors: &mut Vec<String>) {
+                <$law>::check(self, errors);
+            }
+        })*
+    };
+}
+
+checks_itself!(RateLaw, Discipline, LossLaw, Jitter);
 
 /// All errors in some effects.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -101,28 +179,7 @@ impl Effects {
             errors
                 .push("rate 0 bit/s: at least 1 (a link without service is one that fails)".into());
         }
-        let ratios = [
-            ("reordering", self.reorder.map(|r| r.ratio)),
-            ("duplication", self.duplicate_ratio),
-            ("corruption", self.corrupt_ratio),
-        ];
-        for (name, ratio) in ratios {
-            if let Some(ratio) = ratio.filter(|r| !(0.0..=1.0).contains(r)) {
-                errors.push(format!("{name} ratio {ratio} is not within 0..=1"));
-            }
-        }
-        if let Some(law) = &self.rate_law {
-            law.check(&mut errors);
-        }
-        if let Some(discipline) = &self.discipline {
-            discipline.check(&mut errors);
-        }
-        if let Some(law) = &self.loss {
-            law.check(&mut errors);
-        }
-        if let Some(jitter) = &self.jitter {
-            jitter.check(&mut errors);
-        }
+        self.check_fields(&mut errors);
         if errors.is_empty() {
             Ok(())
         } else {
@@ -133,29 +190,13 @@ impl Effects {
     /// Returns these effects, replaced where `other` sets a field.
     #[must_use]
     pub fn merged(&self, other: &Effects) -> Effects {
-        fn pick<T: Clone>(new: &Option<T>, old: &Option<T>) -> Option<T> {
-            new.clone().or_else(|| old.clone())
+        // An absent value means unchanged, so settings by command add up.
+        let mut merged = self.replaced(other);
+        // The kind of rate that was set last is in force.
+        if other.rate_bps.is_some() {
+            merged.rate_law.clone_from(&other.rate_law);
         }
-        Effects {
-            down: pick(&other.down, &self.down),
-            delay_ns: pick(&other.delay_ns, &self.delay_ns),
-            extra_delay_ns: pick(&other.extra_delay_ns, &self.extra_delay_ns),
-            rate_bps: pick(&other.rate_bps, &self.rate_bps),
-            // The kind of rate that was set last is in force.
-            rate_law: match other.rate_bps {
-                Some(_) => other.rate_law.clone(),
-                None => pick(&other.rate_law, &self.rate_law),
-            },
-            discipline: pick(&other.discipline, &self.discipline),
-            queue_bytes: pick(&other.queue_bytes, &self.queue_bytes),
-            queue_frames: pick(&other.queue_frames, &self.queue_frames),
-            overhead_bytes: pick(&other.overhead_bytes, &self.overhead_bytes),
-            loss: pick(&other.loss, &self.loss),
-            jitter: pick(&other.jitter, &self.jitter),
-            reorder: pick(&other.reorder, &self.reorder),
-            duplicate_ratio: pick(&other.duplicate_ratio, &self.duplicate_ratio),
-            corrupt_ratio: pick(&other.corrupt_ratio, &self.corrupt_ratio),
-        }
+        merged
     }
 
     /// Returns the effects with all laws of time starting `by_ns` later. Laws are written in lab time; edges use the
@@ -250,6 +291,7 @@ impl Effects {
             effective.delay = Delay::constant(delay_ns);
         }
         let extra_ns = self.extra_delay_ns.unwrap_or(0);
+        // The slope stays: the additional delay is constant, and the orbit's part still changes.
         effective.delay.delay_ns = effective.delay.delay_ns.saturating_add(extra_ns);
         if let Some(rate) = self.rate_bps {
             effective.rate_bps = std::num::NonZeroU64::new(rate);
@@ -306,6 +348,7 @@ impl EffectsChange {
     /// equals one that never failed.
     #[must_use]
     pub fn of_edge((from, to): (PortId, PortId), mut effects: Effects) -> Self {
+        // `down: false` has no effect on an edge, and without it the whole entry may disappear.
         effects.down = effects.down.filter(|down| *down);
         let effects = (!effects.is_empty()).then_some(effects);
         Self::Edge { from, to, effects }
@@ -349,6 +392,7 @@ impl CheckedEffects {
             if let EffectsChange::Profile { number: 0, .. } = change {
                 errors.push("profile 0 is the one without effects".into());
             }
+            // The table indexes ports without a test when it applies the changes.
             for port in change.ports().into_iter().filter(|p| p.0 >= ports) {
                 errors.push(format!(
                     "{port} does not exist (the table has {ports} ports)"

@@ -155,6 +155,8 @@ impl Jitter {
             JitterOrder::Hold | JitterOrder::Overtake => self.half_life_ns,
             JitterOrder::Smooth => self
                 .half_life_ns
+                // The delay may not fall faster than time passes, or frames would overtake each other. The slower the
+                // process, the flatter its delays.
                 .max((HALVES * SLOWER * self.steepest_ns()) as u64),
         }
     }
@@ -174,6 +176,7 @@ impl Jitter {
                     .windows(2)
                     .map(|two| two[1].saturating_sub(two[0]));
                 let steepest = steps.max().unwrap_or(0) as f64;
+                // The quantile function of a table is piecewise linear over the probability, with this largest slope.
                 PEAK * steepest * (quantiles_ns.len() - 1) as f64
             }
             JitterLaw::Trace { .. } => 0.0,
@@ -236,6 +239,7 @@ impl JitterState {
         };
         match &jitter.law {
             JitterLaw::Uniform { half_width_ns } => {
+                // From 0..1 to -1..1: all laws have mean 0, so that jitter does not change the mean delay.
                 round((2.0 * self.uniform(half_life, t) - 1.0) * *half_width_ns as f64)
             }
             JitterLaw::Normal { sd_ns } => round(self.normal(half_life, t, 0) * *sd_ns as f64),
@@ -244,6 +248,7 @@ impl JitterState {
             }
             JitterLaw::ParetoNormal { sd_ns } => {
                 let heavy = pareto(self.uniform(half_life, t));
+                // The second process is independent of the first and advances together with it.
                 let mix = MIX_PARETO * heavy + MIX_NORMAL * self.normal(half_life, t, 1);
                 round(mix / MIX_SD * *sd_ns as f64)
             }
@@ -259,6 +264,7 @@ impl JitterState {
                 extra_ns,
                 origin_ns,
             } => {
+                // Recordings are steps, not lines: between two samples nothing is known.
                 let nr = t.saturating_sub(*origin_ns) / interval_ns;
                 extra_ns[(nr % extra_ns.len() as u64) as usize]
             }
@@ -269,6 +275,7 @@ impl JitterState {
         if memory.half_life_ns == 0 {
             self.rng.unit()
         } else {
+            // A correlated normal value becomes a correlated uniform one, from which each law takes its quantile.
             normal_cdf(self.normal(memory, t, 0))
         }
     }
@@ -355,6 +362,7 @@ struct Memory {
 /// Returns `1 - exp(-x) (1 + x + x^2 / 2)` for `x >= 0`. For small x it uses the series, so that nothing cancels.
 fn gamma_3(x: f64) -> f64 {
     if x > 1.0 {
+        // Above 1 the closed form has enough digits; below, the series avoids the difference of nearly equal numbers.
         return 1.0 - (-x).exp() * (1.0 + x + x * x / 2.0);
     }
     let (mut term, mut sum, mut n) = (x * x * x / 6.0, 0.0, 3.0);

@@ -59,7 +59,7 @@ pub use capabilities::{Capabilities, DriverKind, Refusal};
 pub use counters::EdgeCounters;
 pub use discipline::{CodelParams, Discipline, PieParams, RedParams};
 pub use edge::{Edge, Refused, Released};
-pub use effects::{CheckedEffects, Effects, EffectsChange, EffectsError, Reorder};
+pub use effects::{CheckedEffects, EffectField, Effects, EffectsChange, EffectsError, Reorder};
 pub use histogram::{Histogram, Quantiles};
 pub use jitter::{Jitter, JitterLaw, JitterOrder};
 pub use laws::Marks;

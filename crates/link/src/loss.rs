@@ -172,6 +172,7 @@ impl LossState {
         self.count += 1;
         match *law {
             LossLaw::None => false,
+            // Independent of all other frames, so there is no state.
             LossLaw::Bernoulli { loss_ratio } => self.rng.chance(loss_ratio),
             LossLaw::BitErrors { bit_error_ratio } => {
                 self.rng.chance(frame_errors(bit_error_ratio, len_bytes))
@@ -221,6 +222,7 @@ impl LossState {
             // The count is at least 1 here. The lost frames are at the end of each period.
             LossLaw::Periodic { every, burst } => (self.count - 1) % every >= every - burst,
             LossLaw::Pattern { ref frames } => {
+                // The ranges rise, so the position only moves forward and each frame costs constant time on average.
                 while frames
                     .get(self.at)
                     .is_some_and(|&(_, last)| last < self.count)
@@ -233,6 +235,7 @@ impl LossState {
             }
             LossLaw::Trace { ref lost } => {
                 let now = lost[self.at];
+                // A trace repeats from its beginning.
                 self.at = (self.at + 1) % lost.len();
                 now
             }

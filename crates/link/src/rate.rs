@@ -145,6 +145,7 @@ impl RateLaw {
                 low_ns,
                 ..
             } => weighted(&mut [(*high_bps, *high_ns), (*low_bps, *low_ns)].into_iter()),
+            // A sine adds nothing over whole periods.
             RateLaw::Sine { mean_bps, .. } => *mean_bps,
             RateLaw::VCurve {
                 high_bps,
@@ -161,8 +162,10 @@ impl RateLaw {
             RateLaw::Steps {
                 steps, period_ns, ..
             } => match period_ns {
+                // A recording that does not repeat keeps its last rate, which decides in the long run.
                 None => steps.last().map_or(0, |s| s.1),
                 Some(period) => {
+                    // Each step lasts until the next one, and the last until the recording repeats.
                     let ends = steps.iter().skip(1).map(|s| s.0).chain([*period]);
                     let parts = steps.iter().zip(ends);
                     weighted(&mut parts.map(|(&(at, bps), end)| (bps, end.saturating_sub(at))))
@@ -170,6 +173,7 @@ impl RateLaw {
             },
             RateLaw::Opportunities { batches, .. } => {
                 let count: u128 = batches.iter().map(|b| u128::from(b.1)).sum();
+                // As in Mahimahi, whose recordings repeat after their last opportunity: the last instant is the period.
                 let bits = count * u128::from(OPPORTUNITY_BYTES) * 8 * 1000;
                 let span_ms = batches.last().map_or(1, |b| u128::from(b.0).max(1));
                 u64::try_from(bits / span_ms).unwrap_or(u64::MAX)
@@ -178,6 +182,7 @@ impl RateLaw {
     }
 
     pub(crate) fn check(&self, errors: &mut Vec<String>) {
+        // Errors of other effects may be in the list already.
         let before = errors.len();
         let mut must = |holds: bool, what: &str| {
             if !holds {
@@ -198,6 +203,7 @@ impl RateLaw {
                 );
                 must(*high_bps <= MAX_BPS, "a rate is above 1 Tbit/s");
                 must(
+                    // Each piece of a law costs a step of the service, so pieces have a least length.
                     *high_ns >= SLOT_NS && *low_ns >= SLOT_NS,
                     "a square wave's times are at least 1 ms each",
                 );

@@ -146,6 +146,7 @@ impl CheckedUpdate {
     pub fn divided(self, parts: usize, part_of: impl Fn(PortId) -> usize) -> Vec<CheckedUpdate> {
         let mut all = vec![EdgeUpdate::default(); parts];
         for change in self.changes {
+            // An edge is on the thread of its destination, so each change has exactly one thread.
             all[part_of(change.edge().1)].changes.push(change);
         }
         let of = |part: EdgeUpdate| {
@@ -180,6 +181,7 @@ impl EdgeUpdate {
             check_one(change, ports, &mut errors);
         }
         let (removals, profiles) = named(&self.changes);
+        // The changes of one update have no order, so two for one edge would contradict each other.
         find_duplicates(&self.changes, &mut errors);
         if errors.is_empty() {
             Ok(CheckedUpdate {
@@ -247,6 +249,7 @@ fn find_duplicates(changes: &[EdgeChange], errors: &mut Vec<ChangeError>) {
         return;
     }
     let mut edges: Vec<(PortId, PortId)> = changes.iter().map(EdgeChange::edge).collect();
+    // Equal pairs become neighbours, which costs less than a set of all pairs.
     edges.sort_unstable();
     let mut last = None;
     for pair in edges.windows(2) {

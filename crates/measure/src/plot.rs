@@ -52,6 +52,10 @@ const TOP: f64 = 46.0;
 const PANEL: f64 = 170.0;
 const GAP: f64 = 34.0;
 const BOTTOM: f64 = 44.0;
+/// Ticks of time are at most a tenth of its length apart, and grid lines a quarter of the largest value: there are no more.
+const TICKS: u32 = 10;
+const LINES: u32 = 5;
+
 const COLOURS: [&str; 6] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9",
 ];
@@ -93,9 +97,13 @@ pub fn svg(title: &str, begin_s: f64, panels: &[Panel], marks: &[Mark]) -> Strin
         );
     }
     let step = round_up((end_s - begin_s) / 10.0);
-    let mut number = (begin_s / step - 1e-9).ceil();
-    while number * step <= end_s {
-        let tick = number * step;
+    let first = (begin_s / step - 1e-9).ceil();
+    // Ticks are counted from zero, because a number from 2^53 on does not change when one is added.
+    for number in 0..=TICKS {
+        let tick = (first + f64::from(number)) * step;
+        if tick > end_s || !tick.is_finite() {
+            break;
+        }
         let _ = writeln!(
             out,
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
@@ -103,7 +111,6 @@ pub fn svg(title: &str, begin_s: f64, panels: &[Panel], marks: &[Mark]) -> Strin
             foot + 16.0,
             short(tick)
         );
-        number += 1.0;
     }
     let _ = writeln!(
         out,
@@ -120,7 +127,7 @@ fn draw_panel(out: &mut String, panel: &Panel, top: f64, x: &impl Fn(f64) -> f64
     let step = round_up(if most > 0.0 { most / 4.0 } else { 0.25 });
     let most = (most / step).ceil().max(1.0) * step;
     let y = |value: f64| top + PANEL - value / most * PANEL;
-    for line in 0..=(most / step).round() as u32 {
+    for line in 0..=(most / step).round().min(f64::from(LINES)) as u32 {
         let value = f64::from(line) * step;
         let at = y(value);
         let _ = writeln!(
@@ -190,8 +197,10 @@ fn short(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// Escapes text of an element. Control characters are not permitted in XML.
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
+    text.replace(char::is_control, "\u{fffd}")
+        .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }
@@ -199,6 +208,42 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Numbers of others: at 5e15 s, a tenth of a second does not change the number of a tick.
+    #[test]
+    fn a_plot_of_any_numbers_ends() {
+        let numbers = [
+            0.0,
+            5e15,
+            9e15,
+            1e300,
+            f64::MAX,
+            f64::MIN_POSITIVE,
+            5e-324,
+            f64::NAN,
+            f64::INFINITY,
+        ];
+        for t_s in numbers.into_iter().flat_map(|t_s| [t_s, -t_s]) {
+            for value in numbers {
+                let panels = [Panel {
+                    label: "a".to_owned(),
+                    curves: vec![Curve {
+                        name: "c".to_owned(),
+                        points: vec![(t_s, value)],
+                        style: Style::Line,
+                    }],
+                }];
+                let picture = svg("t", t_s, &panels, &[]);
+                assert!(picture.lines().count() < 40, "{t_s} {value}: {picture}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_others_are_text() {
+        let shown = escape("a\u{1b}[2J<b>\n&");
+        assert_eq!(shown, "a\u{fffd}[2J&lt;b&gt;\u{fffd}&amp;");
+    }
 
     #[test]
     fn grid_lines_are_round() {

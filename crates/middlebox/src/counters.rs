@@ -16,26 +16,6 @@ fn bps(bytes: u64, ns: Nanos) -> f64 {
     bytes as f64 * 8e9 / ns as f64
 }
 
-/// Returns the difference between two counts.
-pub(crate) fn since(now: &EdgeCounters, before: &EdgeCounters) -> EdgeCounters {
-    EdgeCounters {
-        offered: now.offered - before.offered,
-        offered_bytes: now.offered_bytes - before.offered_bytes,
-        delivered: now.delivered - before.delivered,
-        delivered_bytes: now.delivered_bytes - before.delivered_bytes,
-        duplicated: now.duplicated - before.duplicated,
-        corrupted: now.corrupted - before.corrupted,
-        marked: now.marked - before.marked,
-        dropped_queue: now.dropped_queue - before.dropped_queue,
-        dropped_aqm: now.dropped_aqm - before.dropped_aqm,
-        dropped_loss: now.dropped_loss - before.dropped_loss,
-        dropped_outage: now.dropped_outage - before.dropped_outage,
-        dropped_removed: now.dropped_removed - before.dropped_removed,
-        dropped_no_buffer: now.dropped_no_buffer - before.dropped_no_buffer,
-        dropped_overload: now.dropped_overload - before.dropped_overload,
-    }
-}
-
 /// The edges of a box at an instant, found by slot and direction.
 pub(crate) struct Edges(HashMap<(u32, u32), EdgeStats>);
 

@@ -23,7 +23,7 @@ use constel_units::Utc;
 use serde_json::{Value, json};
 
 use crate::captures::Captures;
-use crate::counters::{Edges, FirstAndLast, Rates, of_both, since, way};
+use crate::counters::{Edges, FirstAndLast, Rates, of_both, way};
 use crate::edits::{changed, never_reached, odd_interfaces};
 use crate::joined::Joined;
 use crate::ports::{ROUTER, Slot, UNMATCHED};
@@ -85,7 +85,7 @@ impl State {
             return EdgeCounters::default();
         };
         match self.before.get(&slot.place(direction)) {
-            Some(before) => since(&stats.counters, before),
+            Some(before) => stats.counters.since(before),
             None => stats.counters,
         }
     }

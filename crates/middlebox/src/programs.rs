@@ -145,7 +145,7 @@ impl Programs {
     /// # Errors
     /// When a command cannot be ended.
     pub(crate) fn end(mut self) -> constel_host::Result<Vec<FlowRow>> {
-        self.running.terminate_all(LAST_WORDS)?;
+        self.running.terminate_all(LAST_WORDS, || Ok(()))?;
         let rows = self.commands.iter().enumerate().map(|(place, command)| {
             let cut_short = || match self.active.get(&place) {
                 Some(Active {

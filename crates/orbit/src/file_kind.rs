@@ -153,7 +153,7 @@ impl fmt::Display for FileKind {
 }
 
 fn is_comment(line: &str) -> bool {
-    line == "COMMENT" || line.starts_with("COMMENT ")
+    line.split_ascii_whitespace().next() == Some("COMMENT")
 }
 
 /// Whether one of the first lines is an element line 1 and the next its line 2, of the same number.

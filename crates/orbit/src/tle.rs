@@ -3,10 +3,10 @@
 //! numbers as published by the 18th Space Defense Squadron.
 //!
 //! A file is a sequence of pairs (line 1, line 2), each with an optional name line before it, also
-//! mixed. Blank lines, trailing white space and CR are ignored; a name may carry the "0 " prefix
-//! some catalogues write.
+//! mixed. Blank lines, lines that begin with `#`, white space around a line and CR are ignored; a name may
+//! carry the "0 " prefix some catalogues write.
 
-use constel_units::text::decode_records;
+use constel_units::text::{TextError, decode_records};
 use thiserror::Error;
 
 use crate::elements::{ElementFile, ElementSet, RecordError, RecordErrors};
@@ -104,14 +104,15 @@ fn read_lines(bytes: &[u8]) -> ElementFile {
         Ok(text) => {
             let mut reader = Reader::default();
             for (line_number, line) in (1..).zip(text.lines()) {
-                let line = line.trim_ascii_end();
+                let line = line.trim_ascii();
                 let is_head = line_number == 1 && is_head_of_hypatia(line);
-                if !line.is_empty() && !is_head {
+                if !line.is_empty() && !line.starts_with('#') && !is_head {
                     reader.take(line_number, line.as_bytes());
                 }
             }
             reader.finish()
         }
+        Err(error @ TextError::Binary { .. }) => ElementFile::unreadable(1, error.to_string()),
         Err(error) => {
             let before = &bytes[..error.offset().min(bytes.len())];
             let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();

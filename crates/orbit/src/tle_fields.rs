@@ -107,9 +107,15 @@ pub(crate) fn read_line_1(line: &Line, fields: &mut Fields) -> Vec<TleReason> {
         "a number or Alpha-5",
         catalogue_number,
     );
-    fields.classification = columns.field(8, 8, "classification", "U, C or S", |text| match text {
-        "U" | "C" | "S" => Some(text.as_bytes()[0]),
-        _ => None,
+    // No orbit depends on it: a blank means unclassified, and the letter's case does not matter.
+    let letters = "U, C, S or blank";
+    fields.classification = columns.field(8, 8, "classification", letters, |text| {
+        let letter = text.bytes().next().unwrap_or(b' ').to_ascii_uppercase();
+        match letter {
+            b' ' => Some(b'U'),
+            b'U' | b'C' | b'S' => Some(letter),
+            _ => None,
+        }
     });
     fields.designator = columns.field(
         10,

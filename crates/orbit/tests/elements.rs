@@ -547,3 +547,74 @@ proptest! {
         }
     }
 }
+
+/// Two values for one keyword are no orbit: neither the first nor the last is known to be meant.
+#[test]
+fn a_keyword_with_two_values_is_refused_in_every_notation() {
+    let twice = "INCLINATION is given twice, as `51.6416` and `97`";
+    let json = OMM.replace(
+        "\"INCLINATION\": 51.6416",
+        "\"INCLINATION\": 51.6416, \"inclination\": 97",
+    );
+    let row = OMM_CSV.lines().nth(1).unwrap();
+    let csv = OMM_CSV.replace("INCLINATION", "INCLINATION,INCLINATION");
+    let csv = csv.replace(row, &row.replace(",51.6416,", ",51.6416,97,"));
+    let xml = "<ndm><omm><body><segment><data><INCLINATION>51.6416</INCLINATION><INCLINATION>97</INCLINATION>\
+               </data></segment></body></omm></ndm>";
+    for text in [&json, &csv, xml] {
+        let errors = omm::parse(text).expect_err("two values").to_string();
+        assert!(errors.contains(twice), "{errors}");
+    }
+    // A value that is repeated is one, and comments and parameters of users are as many as there are.
+    let same = OMM.replace(
+        "\"INCLINATION\"",
+        "\"COMMENT\": \"a\", \"COMMENT\": \"b\", \"INCLINATION\": 51.6416, \"INCLINATION\"",
+    );
+    assert_eq!(
+        omm::parse(&same).expect("good"),
+        omm::parse(OMM).expect("good")
+    );
+}
+
+#[test]
+fn what_people_put_around_element_lines_is_no_part_of_them() {
+    let plain = tle::parse(format!("{NAME}\n{LINE_1}\n{LINE_2}\n")).expect("good");
+    for text in [
+        format!("# fetched today\n{NAME}\n{LINE_1}\n# between\n{LINE_2}\n"),
+        format!("    {NAME}\n    {LINE_1}\n\t{LINE_2} \n"),
+        format!("{NAME}\n{}\n{LINE_2}\n", edited(LINE_1, 8, "u")),
+        format!("{NAME}\n{}\n{LINE_2}\n", edited(LINE_1, 8, " ")),
+    ] {
+        let sets = tle::parse(&text).unwrap_or_else(|errors| panic!("{text}: {errors}"));
+        assert_eq!(sets, plain, "{text}");
+    }
+    let packed = b"\x1f\x8b\x08\0\0\0\0\0\x02\xff";
+    let errors = [
+        tle::parse(packed).unwrap_err(),
+        omm::parse(packed).unwrap_err(),
+    ];
+    let words = "this is a gzip file, not text: unpack it first";
+    assert!(
+        errors.iter().all(|error| error.to_string().contains(words)),
+        "{errors:?}"
+    );
+}
+
+/// Comments may be set off by tabs in keyword notation.
+#[test]
+fn comments_of_the_keyword_notation_may_have_tabs() {
+    let object: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(OMM).expect("JSON");
+    let line = |(key, value): (&String, &serde_json::Value)| {
+        format!(
+            "{key}\t=\t{}\nCOMMENT\tx = 1\n",
+            value.to_string().trim_matches('"')
+        )
+    };
+    let text: String = object.iter().map(line).collect();
+    let text = format!("COMMENT\tbegins so\nCCSDS_OMM_VERS = 2.0\n{text}");
+    assert_eq!(
+        omm::parse(&text).expect("good"),
+        omm::parse(OMM).expect("good")
+    );
+}

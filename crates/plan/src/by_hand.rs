@@ -43,6 +43,12 @@ impl ManualEffects {
         self.edges.get(&edge).cloned().unwrap_or_default()
     }
 
+    /// Returns the edges that are down.
+    pub fn down(&self) -> impl Iterator<Item = (PortId, PortId)> + '_ {
+        let down = |(edge, effects): (&_, &Effects)| (effects.down == Some(true)).then_some(*edge);
+        self.edges.iter().filter_map(down)
+    }
+
     /// Returns a step's topology with these effects: without the edges that are down, the others with their present
     /// delay, rate, queue and loss. `profiles` are the scenario's kinds of links, by their number less one.
     #[must_use]

@@ -242,13 +242,10 @@ pub(crate) fn check_template(lab: &Lab) -> Result<(), Diagnostics> {
     let templates = daemon_templates(routing).map_err(|error| *error)?;
     let spec = daemon_spec(lab, routing);
     let areas = ospf_areas(lab).unwrap_or_default();
-    let plan = address_plan(lab, areas.as_ref()).map_err(|errors| {
-        let mut found = Diagnostics::new();
-        for error in errors {
-            found.push(whole_file(scenario, "addresses", error.to_string()));
-        }
-        found
-    })?;
+    // Too few addresses are reported by their own check.
+    let Ok(plan) = address_plan(lab, areas.as_ref()) else {
+        return Ok(());
+    };
     // The check needs a single step, and is never cancelled.
     let serving = serving_within(&mut lab.stepper(), 1, &|| true).unwrap_or_default();
     let spec = spec.with_uplinks(&lab.layout, &serving);

@@ -120,6 +120,7 @@ impl Document {
             .ok_or(PlanError::BeyondTime(at))?;
         let mut stepper = lab.stepper();
         let snapshot = stepper.try_step(stepper.step_at(t_ns), effort)?;
+        let snapshot = lab.at_start()(&snapshot).unwrap_or(snapshot);
         let mut positions = Vec::new();
         let lost = lab.sky.positions_itrf_m(t_ns, &mut positions);
         positions.extend_from_slice(&snapshot.positions_itrf_m[lab.layout.satellite_count()..]);

@@ -76,14 +76,10 @@ fn terminal(terminal: &model::Terminal, start: Utc, rules: &mut Vec<GslSpec>) ->
 fn gsl_spec(rule: &model::GslRule, start: Utc) -> GslSpec {
     GslSpec {
         policy: match rule.policy {
-            model::Policy::Nearest => GslPolicy::Nearest,
-            model::Policy::HighestElevation => GslPolicy::HighestElevation,
-            model::Policy::LongestVisible => GslPolicy::LongestVisible,
+            model::Policy::Plain(plain) => GslPolicy::Plain(plain),
             model::Policy::Hysteresis(gain) => GslPolicy::Hysteresis {
                 gain_deg: gain.deg(),
             },
-            model::Policy::LeastLoaded => GslPolicy::LeastLoaded,
-            model::Policy::MostReachable => GslPolicy::MostReachable,
             model::Policy::Scheduler(slot) => {
                 // Slots begin at second 12 of the minute; the phase is relative to the start of the lab.
                 let anchor = i128::from(12_000_000_000_i64) - i128::from(start.unix_ns());

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use constel_link::Effects;
 use constel_orbit::{Walker, WalkerKind, WalkerSpec};
 use constel_scenario::model::{self, Expected, Mode, NodeSoftware, Orbits, WalkerPattern};
-use constel_scenario::{Diagnostic, Diagnostics, NodeFacts, NodeKind, Scenario};
+use constel_scenario::{
+    Diagnostic, Diagnostics, Files, LeftOut, NodeFacts, NodeKind, Scenario, read_scenario_with,
+};
 use constel_topology::{
     Access, Cable, Circle, Constellation, CrossShell, Failure, FailureTarget, FailureTime,
     GroundService, HOST, Host, IslPattern, LaserPairing, Lasers, Layout, LinkClass, Neighbours,
@@ -15,7 +17,7 @@ use constel_topology::{
 };
 
 use crate::addresses::check_addresses;
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, Catalogued};
 use crate::choices;
 use crate::daemons::{check_areas, check_networks, check_template, check_uplinks};
 use crate::elements;
@@ -35,64 +37,50 @@ use crate::watched::check_expectations;
 const LINE_OF_SIGHT_M: f64 = 1e9;
 
 impl Lab {
+    /// Reads a scenario file and lays it out.
+    ///
+    /// # Errors
+    /// All errors of its form, of its meaning, and of the files that it names.
+    pub fn read(file_name: &str, bytes: &[u8], files: &dyn Files) -> Result<Self, Diagnostics> {
+        read_scenario_with(file_name, bytes, files, Self::lay_out)
+    }
+
     /// Lays a scenario out.
     ///
     /// # Errors
     /// All errors in element files (with their own file and line), orbits and node names.
-    pub fn new(mut scenario: Scenario) -> Result<Self, Diagnostics> {
-        let mut errors = Diagnostics::new();
-        let mut orbits = Vec::new();
-        let mut left_out = Vec::new();
-        let mut shells = Vec::new();
-        let mut ages = Vec::new();
-        let mut constellations = Vec::new();
-        let mut catalogued = Vec::new();
-        let mut profiles = Vec::new();
-        for constellation in &scenario.constellations {
-            let mut findings = elements::Findings {
-                left_out: &mut left_out,
-                shells: &mut shells,
-                ages: &mut ages,
-                errors: &mut errors,
-            };
-            let found = &mut findings;
-            let flown = match &constellation.orbits {
-                Orbits::Walker(own) => fly_walker(&scenario, constellation, own, found.errors),
-                Orbits::Tle(own) | Orbits::Omm(own) => {
-                    elements::fly(&scenario, constellation, own, found)
-                }
-                Orbits::Ephemeris(own) => ephemeris::fly(&scenario, constellation, own, found),
-                Orbits::Formation(own) => formation::fly(&scenario, constellation, own, found),
-            };
-            if let Some(flown) = flown {
-                orbits.push(flown.orbits);
-                catalogued.extend(flown.catalogued);
-                constellations.push(constellation_spec(
-                    constellation,
-                    flown.satellites,
-                    flown.neighbours,
-                    &mut profiles,
-                ));
-            }
-        }
-        let mut errors = match errors.or(()) {
-            Ok(()) => Diagnostics::new(),
-            Err(errors) => return Err(errors),
-        };
+    pub fn new(scenario: Scenario) -> Result<Self, Diagnostics> {
+        Self::lay_out(scenario, Diagnostics::new())
+    }
+
+    /// Lays a scenario out. If there are errors already, only the files of its constellations are read, for their errors.
+    fn lay_out(mut scenario: Scenario, mut errors: Diagnostics) -> Result<Self, Diagnostics> {
+        let Flights {
+            orbits,
+            constellations,
+            mut profiles,
+            catalogued,
+            left_out,
+            shells,
+            ages,
+        } = fly(&scenario, &mut errors);
+        let mut errors = errors.or(Diagnostics::new())?;
         let satellites = constellations.iter().flat_map(|k| &k.satellites);
         let names = satellites.map(|satellite| satellite.name.as_str());
         let catalogue = Catalogue::new(names.zip(catalogued));
         let names = node_names(&constellations, &scenario);
-        scenario.settle_nodes(&names, |text| catalogue.resolve(text))?;
-        let networks = networks::make(&scenario, &names, &mut profiles)?;
+        errors.take(scenario.settle_nodes(&names, |text| catalogue.resolve(text)));
+        let networks = errors.take(networks::make(&scenario, &names, &mut profiles));
         let mut rules = Vec::new();
         let stations = scenario.stations.iter();
         let mut stations: Vec<Station> = stations
             .map(|station| station_spec(station, scenario.start, &mut rules))
             .collect();
         if let Some(file) = &scenario.choices {
-            choices::read(file, &constellations, &mut stations)?;
+            errors.take(choices::read(file, &constellations, &mut stations));
         }
+        let networks = networks.unwrap_or_default();
+        let mut errors = errors.or(Diagnostics::new())?;
         let spec = Spec {
             // The scenario's bounds make it positive and at most 60 s.
             step_ns: scenario.step.ns().unsigned_abs(),
@@ -138,14 +126,66 @@ impl Lab {
             software: Arc::new(software),
             next_nodes,
         };
-        check_areas(&lab)?;
-        check_uplinks(&lab)?;
-        check_networks(&lab)?;
-        check_addresses(&lab)?;
-        check_template(&lab)?;
-        check_patterns(&lab)?;
-        Ok(lab)
+        for check in [
+            check_areas,
+            check_uplinks,
+            check_networks,
+            check_addresses,
+            check_template,
+            check_patterns,
+        ] {
+            errors.take(check(&lab));
+        }
+        errors.or(lab)
     }
+}
+
+/// The constellations of a scenario, and what their files say.
+#[derive(Default)]
+struct Flights {
+    orbits: Vec<sky::Orbits>,
+    constellations: Vec<Constellation>,
+    profiles: Vec<Effects>,
+    catalogued: Vec<Option<Catalogued>>,
+    left_out: Vec<LeftOut>,
+    shells: Vec<elements::SortedShell>,
+    ages: Vec<elements::DataAge>,
+}
+
+/// Reads the files of the constellations and places their satellites.
+fn fly(scenario: &Scenario, errors: &mut Diagnostics) -> Flights {
+    let mut flights = Flights::default();
+    // Walker patterns have no file, and a wrong one has been reported.
+    let reads_files_only = !errors.is_empty();
+    for constellation in &scenario.constellations {
+        let mut findings = elements::Findings {
+            left_out: &mut flights.left_out,
+            shells: &mut flights.shells,
+            ages: &mut flights.ages,
+            errors: &mut *errors,
+        };
+        let found = &mut findings;
+        let flown = match &constellation.orbits {
+            Orbits::Walker(_) if reads_files_only => continue,
+            Orbits::Walker(own) => fly_walker(scenario, constellation, own, found.errors),
+            Orbits::Tle(own) | Orbits::Omm(own) => {
+                elements::fly(scenario, constellation, own, found)
+            }
+            Orbits::Ephemeris(own) => ephemeris::fly(scenario, constellation, own, found),
+            Orbits::Formation(own) => formation::fly(scenario, constellation, own, found),
+        };
+        if let Some(flown) = flown {
+            flights.orbits.push(flown.orbits);
+            flights.catalogued.extend(flown.catalogued);
+            flights.constellations.push(constellation_spec(
+                constellation,
+                flown.satellites,
+                flown.neighbours,
+                &mut flights.profiles,
+            ));
+        }
+    }
+    flights
 }
 
 /// Checks that each pattern of `information`, `expect` and `sample` matches the name of some node, and that what `expect` is

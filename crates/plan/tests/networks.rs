@@ -2,13 +2,15 @@
 
 use crate::given;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use constel_link::Loss;
+use constel_link::{Effects, EffectsChange, Loss};
 use constel_plan::{Blueprint, Document, FailedEdges, Lab, Planner};
 use constel_routing::{Graph, GroundTransit};
 use constel_units::TimeSpan;
 use given::{Given, lab};
+use proptest::prelude::*;
 
 const HOSTS: &str = "ground: {hosts: {h: {count: 4, latitude: 52 deg, longitude: 13 deg}}}\nrouting: {mode: computed, metric: hops}\n";
 
@@ -305,6 +307,14 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
         ),
         ("from,to,ms\n", "no column is called `delay_ms`"),
         (
+            "from,to,delay_ms\n",
+            "m.csv:1:1: error: this file has no rows after its header",
+        ),
+        (
+            "from,to,delay_ms,delay_ms\nh-0,h-1,1,2\n",
+            "m.csv:1:1: error: two columns are called `delay_ms`",
+        ),
+        (
             "from,to,delay_ms\nh-0,h-1,1\nh-0,h-1,2\n",
             "m.csv:3:1: error: `h-0` to `h-1` is there already",
         ),
@@ -477,8 +487,61 @@ fn who_is_away_is_a_member() {
         .map(|(_, port)| own.layout.node(own.layout.port(port).node).name.clone())
         .collect();
     assert_eq!(away, ["h-2", "h-3"]);
+    // A plan has the edges that the lab has before anybody joins; the members keep their ports.
+    let document = Document::at(&own, TimeSpan::from_ns(0)).unwrap();
+    let ends: Vec<_> = document
+        .edges
+        .iter()
+        .map(|e| (&*e.from_node, &*e.to_node))
+        .collect();
+    assert_eq!(ends, [("h-0", "h-1"), ("h-1", "h-0")]);
+    assert!(document.nodes.iter().all(|node| node.ports.len() == 1));
+    let (absent, _) = own.absent_at_start();
+    let port = |name: &str| own.layout.ports_of(own.layout.find(name).unwrap().id)[0].id;
+    let ends = |a: &str, b: &str| vec![(port(a), port(b)), (port(b), port(a))];
+    let why = absent.why_down(&own.layout, &ends("h-0", "h-3")).unwrap();
+    assert!(
+        why.starts_with("down: `h-3` is not in its network now (h-3/"),
+        "{why}"
+    );
+    assert_eq!(absent.why_down(&own.layout, &ends("h-0", "h-1")), None);
     let error = lab(&text("x-1"), &Given::default()).err().unwrap();
     assert!(error.contains("no member is called `x-1`"), "{error}");
+}
+
+proptest! {
+    /// An edge is down exactly if a user failed it or an end is absent, in whatever order members leave and return and links
+    /// fail and heal.
+    #[test]
+    fn an_edge_is_down_if_it_is_failed_or_an_end_is_absent(
+        acts in prop::collection::vec((0_usize..4, 0_usize..3, any::<bool>()), 0..30),
+    ) {
+        let text = format!("{HOSTS}networks:\n  lan: {{members: [h-0, h-1, h-2, h-3], away: [h-2], medium: switched}}\n");
+        let own = lab(&text, &Given::default()).unwrap();
+        let ports = own.layout.network_ports(0).to_vec();
+        let (mut away, mut effects) = own.absent_at_start();
+        let (mut is_in, mut failed) = ([true, true, false], BTreeSet::new());
+        for (act, member, on) in acts {
+            let next = (member + 1) % 3;
+            if act == 0 {
+                away.move_recorded(&own.layout, (ports[member], on), &mut effects);
+                is_in[member] = on;
+            } else {
+                for edge in [(member, next), (next, member)] {
+                    let ends = (ports[edge.0], ports[edge.1]);
+                    away.set_failed(ends, on);
+                    let down = on || away.failed_by_hand(ends).is_some();
+                    let own = effects.edge(ends).merged(&Effects::failed(down));
+                    effects.record(EffectsChange::of_edge(ends, own));
+                    if on { failed.insert(edge) } else { failed.remove(&edge) };
+                }
+            }
+            for (a, b) in [(0, 1), (1, 2), (2, 0), (1, 0), (2, 1), (0, 2)] {
+                let down = effects.edge((ports[a], ports[b])).down == Some(true);
+                prop_assert_eq!(down, failed.contains(&(a, b)) || !is_in[a] || !is_in[b]);
+            }
+        }
+    }
 }
 
 #[test]

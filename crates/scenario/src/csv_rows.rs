@@ -18,6 +18,15 @@ impl CsvRow {
         let find = |is: &dyn Fn(&str) -> bool| self.cells.iter().position(|cell| is(cell));
         find(&|cell| cell == name).or_else(|| find(&|cell| cell.eq_ignore_ascii_case(name)))
     }
+
+    /// Returns why a header is ambiguous: two cells are the same one of `names`.
+    #[must_use]
+    pub fn ambiguous<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+        let mut names = names.into_iter();
+        let twice = |name: &&str| self.cells.iter().filter(|cell| cell == name).count() > 1;
+        let name = names.find(twice)?;
+        Some(format!("two columns are called `{name}`"))
+    }
 }
 
 /// Returns the rows of a text, the first line among them.
@@ -103,6 +112,11 @@ mod tests {
             "the same goes first"
         );
         assert_eq!(header.column("longitude_deg"), None);
+        assert_eq!(header.ambiguous(["NAME", "latitude_deg"]), None);
+        let cells = cells(["t_s", "rate", "t_s"]);
+        let twice = CsvRow { line: 1, cells };
+        let why = twice.ambiguous(["rate", "t_s"]);
+        assert_eq!(why.as_deref(), Some("two columns are called `t_s`"));
     }
 
     #[test]

@@ -134,6 +134,29 @@ impl Diagnostic {
         Span::new(self.line, self.column, self.width)
     }
 
+    /// Returns whether another error says the same about the same place, whatever it suggests.
+    pub(crate) fn is_same(&self, other: &Diagnostic) -> bool {
+        let parts = |d: &Diagnostic| {
+            (
+                d.file.clone(),
+                d.span(),
+                d.message.clone(),
+                d.reason.clone(),
+            )
+        };
+        parts(self) == parts(other)
+    }
+
+    /// Removes hints that another error does not have.
+    pub(crate) fn keep_shared(&mut self, other: &Diagnostic) {
+        if self.suggestion != other.suggestion {
+            self.suggestion = None;
+        }
+        if self.allowed != other.allowed {
+            self.allowed.clear();
+        }
+    }
+
     /// Returns the full text as a warning instead of an error.
     #[must_use]
     pub fn as_warning(&self) -> String {
@@ -305,6 +328,11 @@ impl Diagnostics {
     #[must_use]
     pub fn left_out(&self) -> &[LeftOut] {
         &self.left_out
+    }
+
+    /// Returns the value, or adds the errors that there are instead.
+    pub fn take<T>(&mut self, found: Result<T, Diagnostics>) -> Option<T> {
+        found.map_err(|errors| self.extend(errors)).ok()
     }
 
     /// Adds all errors of `other`.

@@ -58,7 +58,8 @@ pub use model::Scenario;
 pub use parse::{Document, Parsed, parse, parse_bytes};
 pub use reference::reference_pages;
 pub use resolve::{
-    address, is_box, network, not_a_node_name, read_box, read_rules, read_scenario, resolve,
+    address, is_box, network, not_a_node_name, read_box, read_rules, read_scenario,
+    read_scenario_with, resolve,
 };
 pub use schema::{box_schema_json, rules_schema_json, schema, schema_json};
 pub use slug::slug;

@@ -128,6 +128,11 @@ fn columns(
             .filter(|c| !COLUMNS.contains(c))
     };
     let mut complete = true;
+    if let Some(why) = header.ambiguous(COLUMNS) {
+        complete = false;
+        let span = source.line_span(header.line);
+        errors.push(Diagnostic::new(source, span, "duplicate-name", why));
+    }
     for (wanted, found) in COLUMNS.iter().zip(found).take(3) {
         if found.is_none() {
             complete = false;

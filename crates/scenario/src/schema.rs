@@ -16,30 +16,24 @@ pub(crate) struct Format {
     pub(crate) reference: &'static str,
     /// The content of a file, in words.
     pub(crate) what: &'static str,
-    /// The key of mappings in which each key only narrows what the other keys select: an unknown one there
-    /// hides nothing else.
-    pub(crate) narrowing: Option<&'static str>,
 }
 
 pub(crate) static SCENARIO: LazyLock<Format> = LazyLock::new(|| Format {
     schema: generate::<RawScenario>("Constel scenario"),
     reference: "docs/reference/scenario/",
     what: "scenario",
-    narrowing: None,
 });
 
 pub(crate) static RULES: LazyLock<Format> = LazyLock::new(|| Format {
     schema: generate::<RawRuleFile>("Constel box"),
     reference: "docs/reference/box-rules.md",
     what: "rules",
-    narrowing: Some("match"),
 });
 
 pub(crate) static BOX: LazyLock<Format> = LazyLock::new(|| Format {
     schema: generate::<RawBoxScenario>("Constel box scenario"),
     reference: "docs/reference/box-scenario.md",
     what: "scenario",
-    narrowing: Some("match"),
 });
 
 /// The schema (JSON Schema 2020-12) that every scenario file is checked against; editors can use
@@ -177,5 +171,33 @@ impl<'a> Resolved<'a> {
             .iter()
             .map(|alternative| alternative.get("required")?.as_array()?.first()?.as_str())
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use constel_link::Effects;
+
+    /// The table of effects names the key that sets each.
+    #[test]
+    fn every_effect_has_a_key() {
+        let keys = |format: &Format, name: &str| -> Vec<String> {
+            let keys = format.schema["$defs"][name]["properties"].as_object();
+            keys.unwrap().keys().cloned().collect()
+        };
+        let link = keys(&SCENARIO, "Link");
+        let path = keys(&RULES, "Path");
+        for field in Effects::FIELDS {
+            // Geometry gives the delay of a link; a link that is down is a failure.
+            let in_link = !["down", "delay"].contains(&field.key);
+            let in_path = !["down", "extra_delay"].contains(&field.key);
+            let key = field.key.to_owned();
+            assert_eq!(
+                (link.contains(&key), path.contains(&key)),
+                (in_link, in_path),
+                "{key}"
+            );
+        }
     }
 }

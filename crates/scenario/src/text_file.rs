@@ -1,9 +1,9 @@
 //! A file that is passed on to the stage that can read it: orbital elements, templates.
 
 use serde::{Serialize, Serializer};
+use sha2::{Digest, Sha256};
 
 use crate::diagnostic::Diagnostic;
-use crate::resolve::inputs::hash;
 use crate::source::{Source, Span};
 
 /// The text of a file. Errors that its reader finds become [`Diagnostic`]s like all
@@ -117,4 +117,12 @@ impl Serialize for TextFile {
         out.serialize_field("sha256", &self.sha256)?;
         out.end()
     }
+}
+
+/// Returns the SHA-256 of a file's bytes in hexadecimal digits.
+pub(crate) fn hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }

@@ -21,7 +21,7 @@ fn compare(file: &str, seen: &str) {
 
 #[test]
 fn every_error_reads_as_agreed() {
-    for case in ["form", "values", "interfaces", "joined", "router"] {
+    for case in ["form", "values", "interfaces", "joined", "router", "names"] {
         let text = std::fs::read_to_string(format!("tests/boxes/{case}.yaml")).unwrap();
         assert!(is_box(text.as_bytes()), "{case}");
         let errors = read(&format!("{case}.yaml"), &text).unwrap_err();

@@ -100,8 +100,74 @@ fn all_errors_of_a_file_come_at_once() {
     );
     assert_eq!(
         codes("several-at-once-in-meaning.yaml"),
-        ["uneven-steps", "walker", "unknown-city", "order"]
+        [
+            "uneven-steps",
+            "walker",
+            "unknown-city",
+            "order",
+            "unknown-node"
+        ]
     );
+}
+
+/// Each file has errors of its form, and errors of later rules that do not depend on them.
+#[test]
+fn errors_of_form_do_not_hide_those_of_meaning() {
+    for (case, codes) in [
+        ("choice", &["choose-one", "walker", "unknown-node"][..]),
+        ("driver", &["bad-name", "uneven-steps", "order"]),
+        ("expect", &["bad-quantity", "unknown-flow", "unknown-key"]),
+        (
+            "failures",
+            &["unknown-node", "unknown-constellation", "choose-one"],
+        ),
+        (
+            "files",
+            &[
+                "missing-unit",
+                "unknown-value",
+                "unreadable-file",
+                "unknown-city",
+            ],
+        ),
+        (
+            "ground",
+            &["out-of-range", "unknown-node", "duplicate-name"],
+        ),
+        (
+            "links",
+            &[
+                "jitter",
+                "bad-quantity",
+                "same-node",
+                "bad-quantity",
+                "unknown-value",
+            ],
+        ),
+        (
+            "networks",
+            &["duplicate-name", "bad-quantity", "unknown-node"],
+        ),
+        (
+            "routing",
+            &["walker", "unknown-value", "whole-seconds", "order"],
+        ),
+        (
+            "sky",
+            &[
+                "walker",
+                "unknown-key",
+                "order",
+                "unknown-node",
+                "bad-quantity",
+            ],
+        ),
+    ] {
+        let path = PathBuf::from(FOLDER).join(format!("stages-{case}.yaml"));
+        let found: Vec<&str> = errors_of(&path).iter().map(|e| e.code).collect();
+        let lacking: Vec<_> = codes.iter().filter(|code| !found.contains(code)).collect();
+        assert!(lacking.is_empty(), "{case}: {lacking:?} of {found:?}");
+    }
 }
 
 /// The words scripts may rely on. Each is produced by at least one case, and no case produces
@@ -153,6 +219,7 @@ fn every_code_has_a_case() {
         "second-document",
         "tag",
         "trace",
+        "unconnected",
         "uneven-steps",
         "unknown-city",
         "unknown-constellation",

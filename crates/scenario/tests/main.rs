@@ -2,6 +2,7 @@
 
 mod box_scenario;
 mod golden;
+mod mending;
 mod properties;
 mod reference;
 mod rules;

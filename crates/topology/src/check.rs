@@ -2,9 +2,8 @@
 
 use crate::class::STATION;
 use crate::error::SpecError;
-use crate::spec::{
-    Constellation, GslPolicy, IslPattern, LaserPairing, LinkClass, Neighbours, PlusGrid, Spec,
-};
+use crate::policy::GslPolicy;
+use crate::spec::{Constellation, IslPattern, LaserPairing, LinkClass, Neighbours, PlusGrid, Spec};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most nodes a lab may have, so that ports and addresses fit their numbers.
@@ -268,7 +267,7 @@ impl Checker {
                     "less than a slot",
                 );
             }
-            _ => {}
+            GslPolicy::Plain(_) => {}
         }
     }
 

@@ -56,16 +56,16 @@ pub use layout::{CableLink, IslLink, Layout, TerminalLayout, pairs_named};
 pub use node::{LaserSlot, MAX_CABLES, Node, NodeId, Port, Seat};
 pub use pairing::IslKind;
 pub use policy::{
-    Candidate, Choice, HighestElevation, Hysteresis, LeastLoaded, LongestVisible, MostReachable,
-    Nearest, Policy, Scheduler, built_in,
+    Candidate, Choice, GslPolicy, HighestElevation, Hysteresis, LeastLoaded, LongestVisible,
+    MostReachable, Nearest, PlainPolicy, Policy, Scheduler, built_in,
 };
 pub use sky::{NoPosition, OrbitSky, Sky};
 pub use snapshot::{Delta, Edge, Handover, Snapshot, diff};
 pub use spec::{
     Cable, Centre, Chosen, Constellation, CrossShell, Disruption, ElevationStep, Failure,
-    FailureTarget, FailureTime, GroundService, GslPolicy, GslSpec, Host, IslPattern, LaserPairing,
-    Lasers, Law, LinkClass, Moment, Neighbours, Network, NetworkEdge, Obstacle, Operators,
-    PlusGrid, Radio, Rain, Recorded, Recording, Satellite, Spec, Station, Terminal, Waypoint, Wrap,
+    FailureTarget, FailureTime, GroundService, GslSpec, Host, IslPattern, LaserPairing, Lasers,
+    Law, LinkClass, Moment, Neighbours, Network, NetworkEdge, Obstacle, Operators, PlusGrid, Radio,
+    Rain, Recorded, Recording, Satellite, Spec, Station, Terminal, Waypoint, Wrap,
 };
 pub use stepper::{StepRefusal, Stepper};
 pub use why::{LinkReason, why};

@@ -1,8 +1,103 @@
 //! How a station chooses its satellites. Some rules are built in; the trait is the door for more.
 
-use crate::node::NodeId;
-use crate::spec::GslPolicy;
 use std::cmp::Ordering;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::node::NodeId;
+
+/// Makes [`PlainPolicy`] from one table: the description of a rule for users, its name, and its word in scenarios. The law
+/// with that name is below.
+macro_rules! plain_policies {
+    ($($(#[$doc:meta])* $name:ident $word:literal,)*) => {
+        /// The rules that have no settings. Ties go to the lower node number.
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize,
+            JsonSchema,
+        )]
+        pub enum PlainPolicy {
+            $(
+                $(#[$doc])*
+                #[serde(rename = $word)]
+                $name,
+            )*
+        }
+
+        impl PlainPolicy {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// Returns the word in scenarios.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self {
+                    $(Self::$name => $word,)*
+                }
+            }
+
+            fn law(self) -> Box<dyn Policy> {
+                match self {
+                    $(Self::$name => Box::new($name),)*
+                }
+            }
+        }
+    };
+}
+
+plain_policies! {
+    /// The visible satellite at the shortest distance.
+    #[default]
+    Nearest "nearest",
+    /// The satellite highest above the horizon.
+    HighestElevation "highest-elevation",
+    /// Keeps its satellite as long as possible; then takes the one that will stay longest.
+    LongestVisible "longest-visible",
+    /// Keeps its satellite as long as possible; then takes the one that serves the fewest stations.
+    LeastLoaded "least-loaded",
+    /// The nearest satellite of the part of the constellations that most stations can use at that time. Parts
+    /// are connected by lasers: with `isl.pattern: ring` each plane is one, and stations on different planes
+    /// cannot reach each other.
+    MostReachable "most-reachable",
+}
+
+/// The rules built in. [`Policy`] is the door for others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum GslPolicy {
+    /// A rule without settings.
+    Plain(PlainPolicy),
+    /// Keeps its satellite until another is at least `gain_deg` higher.
+    Hysteresis {
+        /// Degrees, 0..=90.
+        gain_deg: f64,
+    },
+    /// All stations are assigned at once at the start of every slot, in node order, each to the highest
+    /// satellite that stays usable until the slot ends; between slots nothing changes. This is Starlink's
+    /// global scheduler, with slots of 15 s: Tanveer et al., "Making sense of constellations", CoNEXT 2023.
+    Scheduler {
+        /// Length of a slot, ns.
+        period_ns: u64,
+        /// When a slot begins, ns after the start of the lab; less than `period_ns`.
+        phase_ns: u64,
+    },
+}
+
+impl Default for GslPolicy {
+    fn default() -> Self {
+        Self::Plain(PlainPolicy::default())
+    }
+}
+
+/// Returns the words of the policies whose choice does not depend on earlier ones, or not on much earlier ones.
+pub(crate) fn memoryless() -> String {
+    let plain = PlainPolicy::ALL.iter();
+    let plain = plain.filter(|policy| policy.law().memoryless());
+    let words: Vec<&str> = plain
+        .map(|policy| policy.word())
+        .chain(["scheduler"])
+        .collect();
+    words.join(", ")
+}
 
 /// A satellite a station could use now.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -110,7 +205,7 @@ pub trait Policy: Send + Sync {
     }
 }
 
-/// [`GslPolicy::Nearest`].
+/// [`PlainPolicy::Nearest`].
 #[derive(Debug, Clone, Copy)]
 pub struct Nearest;
 
@@ -128,7 +223,7 @@ impl Policy for Nearest {
     }
 }
 
-/// [`GslPolicy::HighestElevation`].
+/// [`PlainPolicy::HighestElevation`].
 #[derive(Debug, Clone, Copy)]
 pub struct HighestElevation;
 
@@ -146,7 +241,7 @@ impl Policy for HighestElevation {
     }
 }
 
-/// [`GslPolicy::LongestVisible`].
+/// [`PlainPolicy::LongestVisible`].
 #[derive(Debug, Clone, Copy)]
 pub struct LongestVisible;
 
@@ -198,7 +293,7 @@ impl Policy for Hysteresis {
     }
 }
 
-/// [`GslPolicy::LeastLoaded`].
+/// [`PlainPolicy::LeastLoaded`].
 #[derive(Debug, Clone, Copy)]
 pub struct LeastLoaded;
 
@@ -214,7 +309,7 @@ impl Policy for LeastLoaded {
     }
 }
 
-/// [`GslPolicy::MostReachable`].
+/// [`PlainPolicy::MostReachable`].
 #[derive(Debug, Clone, Copy)]
 pub struct MostReachable;
 
@@ -315,12 +410,8 @@ fn least<'a>(
 #[must_use]
 pub fn built_in(policy: GslPolicy) -> Box<dyn Policy> {
     match policy {
-        GslPolicy::Nearest => Box::new(Nearest),
-        GslPolicy::HighestElevation => Box::new(HighestElevation),
-        GslPolicy::LongestVisible => Box::new(LongestVisible),
+        GslPolicy::Plain(plain) => plain.law(),
         GslPolicy::Hysteresis { gain_deg } => Box::new(Hysteresis { gain_deg }),
-        GslPolicy::LeastLoaded => Box::new(LeastLoaded),
-        GslPolicy::MostReachable => Box::new(MostReachable),
         GslPolicy::Scheduler {
             period_ns,
             phase_ns,

@@ -7,6 +7,7 @@ mod radio;
 
 use crate::class::{NodeClass, SATELLITE};
 use crate::node::NodeId;
+use crate::policy::GslPolicy;
 use std::collections::BTreeSet;
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -397,37 +398,4 @@ impl GslSpec {
     pub(crate) fn keeps_old(&self) -> bool {
         self.make_before_break && self.outage_ns > 0
     }
-}
-
-/// The rules built in. [`Policy`](crate::Policy) is the door for others. Ties go to the lower node number.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub enum GslPolicy {
-    /// The satellite at the shortest range above the mask; equal ranges go to the lower node number.
-    #[default]
-    Nearest,
-    /// The satellite highest above the horizon.
-    HighestElevation,
-    /// Keeps its satellite as long as it can; then takes the one that will stay longest.
-    LongestVisible,
-    /// Keeps its satellite until another is at least `gain_deg` higher.
-    Hysteresis {
-        /// Degrees, 0..=90.
-        gain_deg: f64,
-    },
-    /// Keeps its satellite as long as possible; then takes the one that serves the fewest stations, the nearest
-    /// of these.
-    LeastLoaded,
-    /// The nearest satellite of the part of the constellations that most stations can use at that time. Parts
-    /// are connected by lasers: two satellites are in one part if a chain of laser pairs joins them, whether
-    /// the links are up or not.
-    MostReachable,
-    /// All stations are assigned at once at the start of every slot, in node order, each to the highest
-    /// satellite that stays usable until the slot ends; between slots nothing changes. This is Starlink's
-    /// global scheduler, with slots of 15 s: Tanveer et al., "Making sense of constellations", CoNEXT 2023.
-    Scheduler {
-        /// Length of a slot, ns.
-        period_ns: u64,
-        /// When a slot begins, ns after the start of the lab; less than `period_ns`.
-        phase_ns: u64,
-    },
 }

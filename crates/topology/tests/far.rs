@@ -6,7 +6,7 @@ use common::*;
 use constel_orbit::WalkerKind;
 use constel_topology::{
     CutReason, Effort, Failure, FailureTarget, FailureTime, GslPolicy, GslSpec, Layout, NodeId,
-    Spec, Station, StepRefusal, Stepper, Terminal, Waypoint,
+    PlainPolicy, Spec, Station, StepRefusal, Stepper, Terminal, Waypoint,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -19,13 +19,13 @@ const DAY: u64 = 86_400 * SECOND;
 fn remembering() -> impl Strategy<Value = GslPolicy> {
     prop_oneof![
         (1.0..40.0_f64).prop_map(|gain_deg| GslPolicy::Hysteresis { gain_deg }),
-        Just(GslPolicy::LongestVisible),
-        Just(GslPolicy::Nearest),
+        Just(GslPolicy::Plain(PlainPolicy::LongestVisible)),
+        Just(GslPolicy::Plain(PlainPolicy::Nearest)),
         (2_u64..30, any::<bool>()).prop_map(|(s, late)| GslPolicy::Scheduler {
             period_ns: s * SECOND,
             phase_ns: if late { s * SECOND / 2 } else { 0 },
         }),
-        Just(GslPolicy::LeastLoaded),
+        Just(GslPolicy::Plain(PlainPolicy::LeastLoaded)),
     ]
 }
 
@@ -164,7 +164,7 @@ fn iridium_with(policy: GslPolicy, stations: Vec<Station>) -> Stepper {
 fn a_year_of_steps_of_10_ms_is_not_walked_through() {
     for policy in [
         GslPolicy::Hysteresis { gain_deg: 10.0 },
-        GslPolicy::LongestVisible,
+        GslPolicy::Plain(PlainPolicy::LongestVisible),
     ] {
         let mut stepper = iridium_with(policy, cities());
         let step = 366 * DAY / 10_000_000;
@@ -187,7 +187,7 @@ fn a_year_of_steps_of_10_ms_is_not_walked_through() {
 /// Stations that depend on each other's load never forget, as far as can be proved: that is reported at once, with the next step.
 #[test]
 fn what_cannot_be_found_is_refused_at_once() {
-    let mut stepper = iridium_with(GslPolicy::LeastLoaded, cities());
+    let mut stepper = iridium_with(GslPolicy::Plain(PlainPolicy::LeastLoaded), cities());
     let mut effort = Effort::new(Effort::QUESTION, &|| true);
     let step = 366 * DAY / 10_000_000;
     let error = stepper.try_step(step, &mut effort).unwrap_err();
@@ -205,7 +205,7 @@ fn what_cannot_be_found_is_refused_at_once() {
 
 #[test]
 fn whoever_calls_it_off_is_heard_soon() {
-    let mut stepper = iridium_with(GslPolicy::LeastLoaded, cities());
+    let mut stepper = iridium_with(GslPolicy::Plain(PlainPolicy::LeastLoaded), cities());
     let asked = AtomicU64::new(0);
     let wanted = || asked.fetch_add(1, Ordering::Relaxed) < 2;
     let mut effort = Effort::new(u64::MAX, &wanted);

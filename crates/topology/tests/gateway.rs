@@ -4,7 +4,7 @@ use crate::common;
 
 use common::*;
 use constel_orbit::WalkerKind;
-use constel_topology::{GslPolicy, GslSpec, Layout, Station, Stepper};
+use constel_topology::{GslPolicy, GslSpec, Layout, PlainPolicy, Station, Stepper};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ proptest! {
         let plain = station("plain", latitude_deg, longitude_deg);
         let mut spec = spec(&fleet, vec![plain, gateway]);
         spec.rules[0] = GslSpec {
-            policy: if remembers { GslPolicy::LongestVisible } else { GslPolicy::Nearest },
+            policy: if remembers { GslPolicy::Plain(PlainPolicy::LongestVisible) } else { GslPolicy::Plain(PlainPolicy::Nearest) },
             outage_ns: outage_s * SECOND,
             make_before_break,
         };

@@ -5,8 +5,8 @@ use crate::common;
 use common::*;
 use constel_orbit::{Geodetic, Site, WalkerKind};
 use constel_topology::{
-    Chosen, GslPolicy, Layout, LinkReason, NodeId, Obstacle, Snapshot, Spec, Station, Stepper,
-    diff, why,
+    Chosen, GslPolicy, Layout, LinkReason, NodeId, Obstacle, PlainPolicy, Snapshot, Spec, Station,
+    Stepper, diff, why,
 };
 use proptest::prelude::*;
 use std::num::NonZeroU32;
@@ -150,7 +150,7 @@ fn break_before_make_is_dark_and_make_before_break_is_not() {
     let run = |make_before_break| {
         let shells = vec![starlink_shell1()];
         let mut spec = spec(&shells, vec![station("london", 51.5, -0.12)]);
-        spec.rules[0].policy = GslPolicy::LongestVisible;
+        spec.rules[0].policy = GslPolicy::Plain(PlainPolicy::LongestVisible);
         spec.rules[0].outage_ns = 2 * SECOND;
         spec.rules[0].make_before_break = make_before_break;
         let sky = sky(shells);
@@ -172,7 +172,7 @@ fn what_was_chosen_beforehand_is_used() {
     let (from, to) = (20, 80);
     let shells = vec![starlink_shell1()];
     let mut chosen = spec(&shells, cities());
-    chosen.rules[0].policy = GslPolicy::LongestVisible;
+    chosen.rules[0].policy = GslPolicy::Plain(PlainPolicy::LongestVisible);
     let sky = sky(shells);
     let serving = |spec: &Spec| {
         let layout = Arc::new(Layout::new(spec.clone(), &*sky).unwrap());
@@ -181,7 +181,7 @@ fn what_was_chosen_beforehand_is_used() {
         steps.collect::<Vec<_>>()
     };
     let longest = serving(&chosen);
-    chosen.rules[0].policy = GslPolicy::Nearest;
+    chosen.rules[0].policy = GslPolicy::Plain(PlainPolicy::Nearest);
     let nearest = serving(&chosen);
     for (place, station) in chosen.stations.iter_mut().enumerate() {
         station.choices = (from..to)
@@ -230,8 +230,8 @@ fn policies_differ_as_they_say() {
         }
         count
     };
-    let nearest = changes(GslPolicy::Nearest);
-    let longest = changes(GslPolicy::LongestVisible);
+    let nearest = changes(GslPolicy::Plain(PlainPolicy::Nearest));
+    let longest = changes(GslPolicy::Plain(PlainPolicy::LongestVisible));
     let some = changes(GslPolicy::Hysteresis { gain_deg: 10.0 });
     println!(
         "changes of 6 stations in 20 min: nearest {nearest}, hysteresis {some}, longest {longest}"

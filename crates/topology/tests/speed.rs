@@ -5,7 +5,8 @@ use crate::common;
 use common::*;
 use constel_orbit::WalkerKind;
 use constel_topology::{
-    Failure, FailureTarget, FailureTime, GslPolicy, Layout, Snapshot, Spec, Stepper, diff,
+    Failure, FailureTarget, FailureTime, GslPolicy, Layout, PlainPolicy, Snapshot, Spec, Stepper,
+    diff,
 };
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -90,7 +91,7 @@ fn steps_are_cheap() {
         },
     );
     measure_with("five shells, longest visible", five(), 1000, 300, |spec| {
-        spec.rules[0].policy = GslPolicy::LongestVisible;
+        spec.rules[0].policy = GslPolicy::Plain(PlainPolicy::LongestVisible);
     });
     measure_with(
         "five shells, scheduler, beams, GSO arc, random failures",
@@ -131,7 +132,7 @@ fn steps_are_cheap() {
         1000,
         300,
         |spec| {
-            spec.rules[0].policy = GslPolicy::LongestVisible;
+            spec.rules[0].policy = GslPolicy::Plain(PlainPolicy::LongestVisible);
             spec.rules[0].outage_ns = 2 * SECOND;
             spec.rules[0].make_before_break = true;
         },

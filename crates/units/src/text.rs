@@ -17,6 +17,14 @@ pub enum TextError {
         /// Offset of the byte in the file, from 0.
         offset: usize,
     },
+    /// A compressed file, or one of another binary format.
+    #[error("this is {what}, not text: {next}")]
+    Binary {
+        /// The format, with its article.
+        what: &'static str,
+        /// The next step.
+        next: &'static str,
+    },
     /// A half of a surrogate pair, or an odd byte at the end, after a UTF-16 byte order mark.
     #[error("this is not UTF-16 text, as its byte order mark says")]
     Utf16 {
@@ -30,8 +38,32 @@ impl TextError {
     pub fn offset(self) -> usize {
         match self {
             Self::Utf8 { offset } | Self::Utf16 { offset } => offset,
+            Self::Binary { .. } => 0,
         }
     }
+}
+
+const UNPACK: &str = "unpack it first";
+const AS_CSV: &str = "save it as CSV first";
+
+/// The first bytes of files that people have in place of texts.
+const BINARY: [(&[u8], &str, &str); 9] = [
+    (b"\x1f\x8b", "a gzip file", UNPACK),
+    (b"PK\x03\x04", "a zip archive, as of a spreadsheet", UNPACK),
+    (b"BZh", "a bzip2 file", UNPACK),
+    (b"\xfd7zXZ", "an xz file", UNPACK),
+    (b"\x28\xb5\x2f\xfd", "a zstd file", UNPACK),
+    (b"\x1f\x9d", "a file of compress (.Z)", UNPACK),
+    (b"PAR1", "a Parquet file", AS_CSV),
+    (b"\x93NUMPY", "a NumPy file", AS_CSV),
+    (b"\x89HDF", "an HDF5 file", AS_CSV),
+];
+
+/// Returns the reason if invalid bytes are those of a known binary format.
+fn binary(bytes: &[u8]) -> Option<TextError> {
+    let mut known = BINARY.iter();
+    let (_, what, next) = known.find(|(begin, _, _)| bytes.starts_with(begin))?;
+    Some(TextError::Binary { what, next })
 }
 
 /// Returns the text of a file: UTF-8, or UTF-16 with a byte order mark. The mark is removed, and every line ends with `
@@ -45,9 +77,9 @@ pub fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, TextError> {
         [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
         _ => match std::str::from_utf8(bytes) {
             Ok(text) => Ok(plain(text)),
-            Err(error) => Err(TextError::Utf8 {
+            Err(error) => Err(binary(bytes).unwrap_or(TextError::Utf8 {
                 offset: error.valid_up_to(),
-            }),
+            })),
         },
     }
 }
@@ -157,6 +189,23 @@ mod tests {
             assert_eq!(decode_records(binary), decode(binary));
             assert!(decode_records(binary).is_err());
         }
+    }
+
+    #[test]
+    fn binary_files_are_named() {
+        for (begin, what, _) in BINARY {
+            let file = [begin, &[0xff, 0, 7]].concat();
+            let error = decode(&file).unwrap_err();
+            assert_eq!(decode_records(&file), Err(error));
+            assert!(
+                error
+                    .to_string()
+                    .starts_with(&format!("this is {what}, not text"))
+            );
+            assert_eq!(error.offset(), 0);
+        }
+        // A text may begin like one.
+        assert_eq!(decode(b"BZhang,1").as_deref(), Ok("BZhang,1"));
     }
 
     #[test]

@@ -22,6 +22,9 @@ const ROWS: usize = 20_000;
 /// Most rows that are read.
 const ROWS_READ: usize = 2_000_000;
 
+/// Most columns of a table: a row has a cell in memory for each, also where its line is shorter.
+const MOST_COLUMNS: usize = 32;
+
 /// The verbs of [`Write`] that are carried out from here.
 pub(crate) const WRITES: [&str; 5] = [
     "set-link",
@@ -193,6 +196,13 @@ fn table(path: &Path, flow: Option<&str>) -> Result<Columns, String> {
     let mut lines = constel_units::files::lines(path).map_err(said)?;
     let head = lines.next().transpose().map_err(said)?.unwrap_or_default();
     let names: Vec<String> = head.split(',').map(str::to_owned).collect();
+    if names.len() > MOST_COLUMNS {
+        let many = names.len();
+        return Err(format!(
+            "{}: {many} columns, more than {MOST_COLUMNS}",
+            path.display()
+        ));
+    }
     let place = |wanted: &str| names.iter().position(|name| name == wanted);
     let (owner, flag) = (place("flow"), place("marked"));
     let mut columns = vec![Vec::new(); names.len()];
@@ -304,6 +314,9 @@ mod tests {
             ]
         );
         assert!(table(&folder.path().join("y"), None).is_err());
+        std::fs::write(&path, ",".repeat(MOST_COLUMNS)).unwrap();
+        let error = table(&path, None).unwrap_err();
+        assert!(error.ends_with("33 columns, more than 32"), "{error}");
         let long: String = (0..50_000).map(|i| format!("{i}\n")).collect();
         std::fs::write(&path, format!("n\n{long}")).unwrap();
         let long = table(&path, None).unwrap();

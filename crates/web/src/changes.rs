@@ -1,10 +1,9 @@
 //! Changes by hand as they were at an instant, from the events of a lab or of a run.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::sync::Arc;
 
-use constel_api::answers::BriefEffects;
+use constel_api::answers::{BriefEffects, DelaySet};
 use constel_api::{Event, EventData};
 use constel_link::{Effects, EffectsChange, PortId};
 use constel_plan::{AbsentMembers, EdgeEnds, Lab, ManualEffects};
@@ -12,9 +11,9 @@ use constel_topology::{Snapshot, pairs_named};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The changes by hand up to an instant: failed and changed links, and absent members of networks. Events do not record
-/// the delays that were set for a whole network, so these are not included.
-#[derive(Debug, Clone, Default)]
+/// The changes by hand up to an instant: failed and changed links, absent members of networks, and delays of networks as far
+/// as their events have them.
+#[derive(Debug, Clone)]
 pub(crate) struct Changes {
     effects: ManualEffects,
     /// The failed edges, each with the lab time of its failure.
@@ -39,21 +38,32 @@ fn time_ns(event: &Event) -> u64 {
 }
 
 impl Changes {
+    /// Returns the state without changes by hand, in which members that start `away` are absent.
+    pub(crate) fn none(lab: &Lab) -> Self {
+        let (away, effects) = lab.absent_at_start();
+        let failed_ns = effects.down().map(|edge| (edge, 0)).collect();
+        Self {
+            effects,
+            failed_ns,
+            away,
+        }
+    }
+
     /// Returns the changes in force at lab time `t_ns`.
     pub(crate) fn until(lab: &Lab, events: &[Event], t_ns: u64) -> Self {
-        let mut changes = Self::default();
+        let mut changes = Self::none(lab);
         for event in events.iter().filter(|event| time_ns(event) <= t_ns) {
             changes.take(lab, event);
         }
         changes
     }
 
-    /// Returns the changes after each of the events, with its lab time. Only the last of the events within `every_ns` is
-    /// returned.
+    /// Returns the state without changes, and the changes after each of the events, with its lab time. Only the last of the
+    /// events within `every_ns` is returned.
     pub(crate) fn over_time(lab: &Lab, events: &[Event], every_ns: u64) -> Vec<(u64, Self)> {
         let events: Vec<&Event> = events.iter().filter(|event| is_by_hand(event)).collect();
-        let mut now = Self::default();
-        let mut all = Vec::new();
+        let mut now = Self::none(lab);
+        let mut all = vec![(0, now.clone())];
         for (i, event) in events.iter().enumerate() {
             now.take(lab, event);
             let slot = |event: &Event| time_ns(event).div_ceil(every_ns.max(1));
@@ -82,6 +92,11 @@ impl Changes {
         self.failed_ns.get(&edge).copied()
     }
 
+    /// Returns why a link of these edges is down if a member of its network is absent.
+    pub(crate) fn why_absent(&self, lab: &Lab, edges: &[EdgeEnds]) -> Option<String> {
+        self.away.why_down(&lab.layout, edges)
+    }
+
     fn take(&mut self, lab: &Lab, event: &Event) {
         let t_ns = time_ns(event);
         match &event.what {
@@ -96,7 +111,40 @@ impl Changes {
                     self.moved(lab, port, true, t_ns);
                 }
             }
+            EventData::DelaysSet {
+                network,
+                reset,
+                delays,
+                ..
+            } => self.delays(lab, network, *reset, delays),
             _ => {}
+        }
+    }
+
+    /// Delays that an event does not have, because there are too many, stay as they were.
+    fn delays(&mut self, lab: &Lab, network: &str, reset: bool, delays: &[DelaySet]) {
+        if reset {
+            let ports = ports_of(lab, network);
+            for (a, b) in ports
+                .iter()
+                .flat_map(|a| ports.iter().map(move |b| (*a, *b)))
+            {
+                self.delay((a, b), None);
+            }
+        }
+        for set in delays {
+            let ends = [&set.from, &set.to].map(|node| members(lab, network, node));
+            if let [[from], [to]] = [&ends[0][..], &ends[1][..]] {
+                self.delay((*from, *to), Some(set.delay_ns));
+            }
+        }
+    }
+
+    fn delay(&mut self, edge: EdgeEnds, delay_ns: Option<u64>) {
+        let own = self.effects.edge(edge);
+        if own.delay_ns != delay_ns {
+            let effects = Effects { delay_ns, ..own };
+            self.effects.record(EffectsChange::of_edge(edge, effects));
         }
     }
 
@@ -126,8 +174,14 @@ impl Changes {
         }
     }
 
-    fn set(&mut self, edge: EdgeEnds, effects: Effects, t_ns: u64) {
-        self.mark(edge, effects.down == Some(true), t_ns);
+    fn set(&mut self, edge: EdgeEnds, mut effects: Effects, t_ns: u64) {
+        let failed = effects.down == Some(true);
+        self.away.set_failed(edge, failed);
+        // An edge of an absent member is down already, and stays so.
+        match self.away.failed_by_hand(edge) {
+            Some(_) => effects = effects.merged(&Effects::failed(true)),
+            None => self.mark(edge, failed, t_ns),
+        }
         self.effects.record(EffectsChange::of_edge(edge, effects));
     }
 
@@ -141,17 +195,10 @@ impl Changes {
     }
 
     fn moved(&mut self, lab: &Lab, port: PortId, joined: bool, t_ns: u64) {
-        let own = |edge| Ok::<_, Infallible>(self.effects.edge(edge));
-        let Ok(Some(mut planned)) = self.away.plan(&lab.layout, port, joined, own) else {
-            return;
-        };
-        for change in planned.effects.drain(..) {
-            self.effects.record(change);
-        }
-        for (edge, down) in planned.failed.drain(..) {
+        let to = (port, joined);
+        for (edge, down) in self.away.move_recorded(&lab.layout, to, &mut self.effects) {
             self.mark(edge, down, t_ns);
         }
-        self.away.moved(planned);
     }
 }
 
@@ -166,15 +213,19 @@ fn read(brief: &BriefEffects) -> Effects {
     })
 }
 
+/// Returns the ports of a network.
+fn ports_of<'a>(lab: &'a Lab, network: &str) -> &'a [PortId] {
+    let networks = lab.layout.spec().networks.iter();
+    let place = networks.enumerate().find(|(_, own)| own.name == network);
+    place.map_or(&[], |(place, _)| lab.layout.network_ports(place))
+}
+
 /// Returns the ports of a node in a network.
 fn members(lab: &Lab, network: &str, node: &str) -> Vec<PortId> {
     let layout = &lab.layout;
-    let networks = layout.spec().networks.iter();
-    let place = networks.enumerate().find(|(_, own)| own.name == network);
     let node = layout.find(node).map(|node| node.id);
-    let ports = place.map_or(&[][..], |(place, _)| layout.network_ports(place));
     let own = |port: &&PortId| Some(layout.port(**port).node) == node;
-    ports.iter().filter(own).copied().collect()
+    ports_of(lab, network).iter().filter(own).copied().collect()
 }
 
 #[cfg(test)]
@@ -197,13 +248,18 @@ pub(crate) mod tests {
     }
 
     fn lab() -> Lab {
+        lab_with("")
+    }
+
+    fn lab_with(more: &str) -> Lab {
         let text = "constel: 1\nname: radio\nstart: 2026-11-21T00:00:00Z\nduration: 60 s\nstep: 1 s\n\
             routing: {mode: computed}\nground:\n  hosts:\n    a: {latitude: 0 deg, longitude: 0 deg}\n    b-c: {latitude: 0 deg, longitude: 1 deg}\n    d: {latitude: 0 deg, longitude: 2 deg}\n\
             networks:\n  air: {members: [a, b-c, d], law: {matrix: m.csv}, link: {rate: 1 Gbit/s}}\n";
         let folder = tempfile::tempdir().unwrap();
         let matrix = "from,to,delay_ms\na,b-c,10\na,d,10\nb-c,d,10\nb-c,a,10\nd,a,10\nd,b-c,10\n";
         std::fs::write(folder.path().join("m.csv"), matrix).unwrap();
-        let scenario = Scenario::from_text("radio.yaml", text, folder.path());
+        let text = text.replace("law:", &format!("{more}law:"));
+        let scenario = Scenario::from_text("radio.yaml", &text, folder.path());
         scenario.unwrap_or_else(|error| panic!("{error}")).lab
     }
 
@@ -247,12 +303,6 @@ pub(crate) mod tests {
     #[test]
     fn an_absent_member_has_no_edges_and_what_was_failed_before_stays_failed() {
         let lab = lab();
-        let member = |t_s, kind: &str, node: &str| {
-            event(
-                t_s,
-                &serde_json::json!({"kind": kind, "network": "air", "node": node}),
-            )
-        };
         let events = [
             link_set(1.0, "a-d", serde_json::json!({"down": true})),
             member(2.0, "member-left", "d"),
@@ -266,6 +316,66 @@ pub(crate) mod tests {
         assert_eq!(now(3.5), [""; 0]);
         assert_eq!(now(4.5), [""; 0]);
         assert_eq!(now(5.5), now(1.5));
+    }
+
+    fn member(t_s: f64, kind: &str, node: &str) -> Event {
+        let what = serde_json::json!({"kind": kind, "network": "air", "node": node});
+        event(t_s, &what)
+    }
+
+    #[test]
+    fn a_member_that_starts_away_is_absent_until_it_joins() {
+        let lab = lab_with("away: [d], ");
+        let now = |events: &[Event], t_s| edges(&lab, events, t_s);
+        let two = ["a>b-c 10", "b-c>a 10"];
+        assert_eq!(now(&[], 0.0), two);
+        let events = [
+            link_set(1.0, "a-d", serde_json::json!({"down": true})),
+            member(2.0, "member-joined", "d"),
+            member(3.0, "member-left", "d"),
+        ];
+        assert_eq!(now(&events, 1.5), two);
+        // A link that was failed while the member was absent stays failed when it is back.
+        let joined = ["a>b-c 10", "b-c>a 10", "b-c>d 10", "d>b-c 10"];
+        assert_eq!(now(&events, 2.0), joined);
+        assert_eq!(now(&events, 3.0), two);
+        let first = &Changes::over_time(&lab, &events, 1)[0];
+        assert_eq!((first.0, first.1.failed_ns.len()), (0, 4));
+    }
+
+    #[test]
+    fn delays_of_a_network_are_those_that_were_set() {
+        let lab = lab();
+        let set = |t_s, edges: usize, delays: Value| {
+            let what = serde_json::json!({"kind": "delays-set", "network": "air", "edges": edges, "reset": false, "delays": delays});
+            event(t_s, &what)
+        };
+        let delay = |from: &str, to: &str, ms: u64| serde_json::json!({"from": from, "to": to, "delay_ns": ms * 1_000_000});
+        let reset =
+            serde_json::json!({"kind": "delays-set", "network": "air", "edges": 2, "reset": true});
+        let events = [
+            set(
+                1.0,
+                2,
+                serde_json::json!([delay("a", "b-c", 70), delay("d", "a", 3)]),
+            ),
+            link_set(2.0, "a-d", serde_json::json!({"down": true})),
+            set(3.0, 1, serde_json::json!([delay("a", "b-c", 5)])),
+            // Too many to be listed: those that are known stay.
+            set(4.0, 500, serde_json::json!([])),
+            event(5.0, &reset),
+        ];
+        let slow = [
+            "a>b-c 70", "a>d 10", "b-c>a 10", "b-c>d 10", "d>a 3", "d>b-c 10",
+        ];
+        assert_eq!(edges(&lab, &events, 1.0), slow);
+        let failed = ["a>b-c 5", "b-c>a 10", "b-c>d 10", "d>b-c 10"];
+        assert_eq!(edges(&lab, &events, 4.5), failed);
+        let healed = link_set(6.0, "a-d", serde_json::json!({"down": false}));
+        let all = [
+            "a>b-c 10", "a>d 10", "b-c>a 10", "b-c>d 10", "d>a 10", "d>b-c 10",
+        ];
+        assert_eq!(edges(&lab, &[&events[..], &[healed]].concat(), 6.0), all);
     }
 
     #[test]
@@ -293,6 +403,7 @@ pub(crate) mod tests {
         let failed = |changes: &Changes| !changes.failed_ns.is_empty();
         let rows: Vec<_> = all.iter().map(|(t, now)| (*t, failed(now))).collect();
         let expected = [
+            (0, false),
             (1_800_000_000, false),
             (2_500_000_000, true),
             (7_000_000_000, false),

@@ -7,7 +7,7 @@ use constel_analysis::{Interval, Series};
 use constel_api::Event;
 use constel_api::answers::{Hop, Optimum, Paths};
 use constel_orbit::{DVec3, Geodetic, Site};
-use constel_plan::Lab;
+use constel_plan::{EdgeEnds, Lab};
 use constel_routing::{Graph, GroundTransit, Scratch};
 use constel_topology::{Access, Edge, Effort, NodeId, Snapshot, Stepper, why};
 use constel_units::TimeSpan;
@@ -40,7 +40,7 @@ const MU: f64 = 3.986_004_418e14;
 pub(crate) type Refused = String;
 
 /// An instant of a scenario: a step, and the changes by hand that are in force.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Moment {
     pub(crate) step: u64,
     pub(crate) changes: Changes,
@@ -194,13 +194,26 @@ impl Skies {
         let view = |planned: &Edge| {
             let in_force = topology.in_force.edge(planned.from, planned.to);
             let edge = in_force.unwrap_or(planned);
+            let usable = in_force.is_some() && edge.usable_at(t_ns);
+            let absent = || {
+                topology
+                    .changes
+                    .why_absent(&self.lab, &[(edge.from, edge.to)])
+            };
+            let state = match in_force {
+                Some(_) if usable => "up",
+                Some(_) => "antennas turn",
+                None if absent().is_some() => "member absent",
+                None => "failed by hand",
+            };
             EdgeView {
                 from: self.port(edge.from),
                 to: self.port(edge.to),
                 kind: edge.class.name.to_owned(),
                 delay_ns: edge.impairment.delay.at(t_ns),
                 rate_bps: edge.impairment.rate_bps.map(u64::from),
-                usable: in_force.is_some() && edge.usable_at(t_ns),
+                usable,
+                state: state.to_owned(),
             }
         };
         let edges = self.scenario_edges(&topology.scenario, a, b);
@@ -214,9 +227,14 @@ impl Skies {
         let words = planned.describe(layout);
         let both = [(a, b), (b, a)].into_iter();
         let edges = both.flat_map(|(a, b)| self.scenario_edges(&topology.scenario, a, Some(b)));
+        let edges: Vec<EdgeEnds> = edges.map(|edge| (edge.from, edge.to)).collect();
+        if let Some(absent) = topology.changes.why_absent(&self.lab, &edges) {
+            return (false, format!("{absent}; else {words}"));
+        }
         // A link counts as failed only if all its edges are.
         let failed_ns = edges
-            .map(|edge| topology.changes.failed_ns((edge.from, edge.to)))
+            .iter()
+            .map(|edge| topology.changes.failed_ns(*edge))
             .collect::<Option<Vec<u64>>>()
             .and_then(|all| all.into_iter().max());
         match failed_ns {
@@ -429,6 +447,13 @@ pub(crate) mod tests {
         Scenario::load(&file).unwrap().lab
     }
 
+    fn start(skies: &Skies) -> Moment {
+        Moment {
+            step: 0,
+            changes: Changes::none(&skies.lab),
+        }
+    }
+
     #[test]
     fn a_step_is_the_same_however_one_comes_to_it() {
         let skies = Skies::new(iridium());
@@ -444,16 +469,14 @@ pub(crate) mod tests {
     #[test]
     fn a_station_sees_its_satellite_and_the_words_agree() {
         let skies = Skies::new(iridium());
-        let tokyo = skies.node("tokyo", &Moment::default()).unwrap();
+        let tokyo = skies.node("tokyo", &start(&skies)).unwrap();
         assert_eq!(tokyo.mask_deg, Some(8.2));
         let used: Vec<&VisibleSatellite> = tokyo.sky.iter().filter(|seen| seen.up).collect();
         assert_eq!(used.len(), 1);
-        let link = skies
-            .link("tokyo", &used[0].name, &Moment::default())
-            .unwrap();
+        let link = skies.link("tokyo", &used[0].name, &start(&skies)).unwrap();
         assert!(link.up && link.edges.len() == 2);
         assert_eq!(link.why, used[0].why);
-        let path = skies.path("tokyo", "london", &Moment::default()).unwrap();
+        let path = skies.path("tokyo", "london", &start(&skies)).unwrap();
         let path = path.optimum.unwrap();
         assert_eq!(path.hops[0].to, used[0].name);
         assert_eq!(
@@ -468,7 +491,7 @@ pub(crate) mod tests {
     #[test]
     fn a_link_that_was_failed_by_hand_is_down_then_on_no_path_and_not_in_the_sky() {
         let skies = Skies::new(iridium());
-        let planned = skies.path("tokyo", "london", &Moment::default()).unwrap();
+        let planned = skies.path("tokyo", "london", &start(&skies)).unwrap();
         let planned = planned.optimum.unwrap();
         let serving = &planned.hops[0].to;
         let hop = &planned.hops[1];
@@ -521,7 +544,7 @@ pub(crate) mod tests {
     #[test]
     fn a_link_that_was_made_slow_by_hand_has_that_delay() {
         let skies = Skies::new(iridium());
-        let planned = skies.path("tokyo", "london", &Moment::default()).unwrap();
+        let planned = skies.path("tokyo", "london", &start(&skies)).unwrap();
         let serving = &planned.optimum.unwrap().hops[0].to;
         let slow = serde_json::json!({"delay_ns": 300_000_000});
         let events = [link_set(0.0, &format!("{serving}-tokyo"), slow)];

@@ -7,13 +7,16 @@ use std::sync::atomic::AtomicBool;
 use constel_api::{ApiError, ErrorCode, Event};
 use constel_control::results::Run;
 use constel_control::{Error, Lab, Scenario};
+use constel_link::PortId;
 use constel_plan::Lab as Planned;
 
 use crate::ahead::Ahead;
 use crate::changes::is_by_hand;
 use crate::live::Feed;
 use crate::sky::Skies;
-use crate::views::{ConstellationView, FlowView, Mode, NodeView, Timeline, World};
+use crate::views::{
+    ConstellationView, FlowView, MemberView, Mode, NetworkView, NodeView, Timeline, World,
+};
 
 /// The source of the view.
 pub struct Source {
@@ -220,7 +223,7 @@ impl Source {
             step_ns: 1e9,
             duration_ns: 0.0,
             max_lateness_ns: 0.0,
-            has_networks: false,
+            networks: Vec::new(),
             may_write: may_write && matches!(self.of, Of::Lab { .. }),
             may_shell: may_shell && self.mode() == Mode::Lab,
             nodes: Vec::new(),
@@ -253,7 +256,7 @@ fn describe(world: &mut World, lab: &Planned) {
     world.step_ns = lab.step_ns() as f64;
     world.duration_ns = scenario.duration.ns() as f64;
     world.max_lateness_ns = scenario.max_lateness.ns() as f64;
-    world.has_networks = !scenario.networks.is_empty();
+    world.networks = networks(lab);
     world.nodes = nodes(lab);
     world.link_kinds = layout
         .edge_classes()
@@ -262,6 +265,22 @@ fn describe(world: &mut World, lab: &Planned) {
         .collect();
     world.constellations = constellations(lab);
     world.flows = flows(lab);
+}
+
+fn networks(lab: &Planned) -> Vec<NetworkView> {
+    let layout = &lab.layout;
+    let (away, _) = lab.absent_at_start();
+    let member = |port: &PortId| MemberView {
+        node: layout.port(*port).node.index(),
+        port: port.0,
+        away: !away.is_in(*port),
+    };
+    let networks = layout.spec().networks.iter().enumerate();
+    let network = |(place, network): (usize, &constel_topology::Network)| NetworkView {
+        name: network.name.clone(),
+        members: layout.network_ports(place).iter().map(member).collect(),
+    };
+    networks.map(network).collect()
 }
 
 fn nodes(lab: &Planned) -> Vec<NodeView> {

@@ -43,8 +43,8 @@ pub struct World {
     pub duration_ns: f64,
     /// Bound on the 99th percentile of frames' lateness (`links.max_lateness`), nanoseconds; 0 for a box.
     pub max_lateness_ns: f64,
-    /// Whether the scenario has networks.
-    pub has_networks: bool,
+    /// The scenario's networks.
+    pub networks: Vec<NetworkView>,
     /// Whether links may be changed.
     pub may_write: bool,
     /// Whether shells may be opened.
@@ -59,6 +59,26 @@ pub struct World {
     pub flows: Vec<FlowView>,
     /// Warnings that a user should know before trusting the view.
     pub warnings: Vec<String>,
+}
+
+/// A network.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NetworkView {
+    /// Its name.
+    pub name: String,
+    /// The members.
+    pub members: Vec<MemberView>,
+}
+
+/// A member of a network.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MemberView {
+    /// The node's number.
+    pub node: usize,
+    /// The number of the port, as steps have it.
+    pub port: u32,
+    /// Whether it is absent when the lab starts.
+    pub away: bool,
 }
 
 /// A node.
@@ -122,8 +142,10 @@ pub struct EdgeView {
     /// Bits per second; absent: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<u64>,
-    /// Whether frames pass; false while antennas turn, and for a link failed by hand.
+    /// Whether frames pass; false while antennas turn, and for a link that is down by hand.
     pub usable: bool,
+    /// `up`, `antennas turn`, `failed by hand` or, if an end is not in its network, `member absent`.
+    pub state: String,
 }
 
 /// A link at an instant.

@@ -81,6 +81,7 @@ impl FlowTraffic {
             return found;
         }
         let snapshot = lab.stepper().advance();
+        let snapshot = lab.at_start()(&snapshot).unwrap_or(snapshot);
         let graph = Graph::new(&lab.layout, &snapshot, GroundTransit::Never);
         let mut loads = Vec::new();
         for flow in &lab.scenario.traffic {

@@ -144,6 +144,43 @@ pub struct DelaysSet {
     pub edges: usize,
 }
 
+/// The delay of one edge of a network, set by hand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DelaySet {
+    /// The sending member.
+    pub from: String,
+    /// The receiving member.
+    pub to: String,
+    /// One way, nanoseconds.
+    pub delay_ns: u64,
+}
+
+/// The range of several delays, nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DelayRange {
+    /// The least.
+    pub min_ns: u64,
+    /// The median; of an even number, the mean of the two in the middle.
+    pub median_ns: u64,
+    /// The greatest.
+    pub max_ns: u64,
+}
+
+impl DelayRange {
+    /// Returns the range of delays, nanoseconds; `None` without delays.
+    #[must_use]
+    pub fn of(mut delays_ns: Vec<u64>) -> Option<Self> {
+        delays_ns.sort_unstable();
+        let upper = *delays_ns.get(delays_ns.len() / 2)?;
+        let lower = delays_ns[(delays_ns.len() - 1) / 2];
+        Some(Self {
+            min_ns: *delays_ns.first()?,
+            median_ns: lower + (upper - lower) / 2,
+            max_ns: *delays_ns.last()?,
+        })
+    }
+}
+
 /// The state of routes after a manual change of a link.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "kebab-case")]
@@ -268,5 +305,16 @@ mod tests {
         assert_eq!(long.effects(), None);
         assert_eq!(BriefEffects::of(&lost(32)).effects(), Some(lost(32)));
         assert!(BriefEffects::of(&Effects::default()).is_empty());
+    }
+
+    #[test]
+    fn a_range_has_the_median_whatever_the_order() {
+        let range = |delays: &[u64]| {
+            DelayRange::of(delays.to_vec()).map(|r| (r.min_ns, r.median_ns, r.max_ns))
+        };
+        assert_eq!(range(&[]), None);
+        assert_eq!(range(&[7]), Some((7, 7, 7)));
+        assert_eq!(range(&[9, 1, 4]), Some((1, 4, 9)));
+        assert_eq!(range(&[u64::MAX, 4, 0, 10]), Some((0, 7, u64::MAX)));
     }
 }

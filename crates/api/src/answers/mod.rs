@@ -14,8 +14,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use link::{
-    BriefEffects, DelaysSet, EdgeSet, EdgeShown, LinkSet, LinkShown, MemberSet, MemberShown,
-    NetworkShown, NodesSet, RoutesAfter,
+    BriefEffects, DelayRange, DelaySet, DelaysSet, EdgeSet, EdgeShown, LinkSet, LinkShown,
+    MemberSet, MemberShown, NetworkShown, NodesSet, RoutesAfter,
 };
 pub use loads::{EdgeLoad, EdgeRate, Loads};
 pub use middlebox::{BoxShown, DirectionCounters, RuleShown, RulesChanged, ViaShown, WireShown};

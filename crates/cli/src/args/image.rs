@@ -1,5 +1,6 @@
 //! The command line of `constel image`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -42,7 +43,7 @@ pub(crate) struct ImageImport {
     /// File or folder: an OCI image layout, the output of `docker save`, or a root file system (tar, gzip, zstd). Or an
     /// explicit kind: `oci:DIR[:NAME]`, `docker-archive:FILE[:NAME]`, `oci-archive:FILE[:NAME]`, `rootfs:PATH`;
     /// `docker-daemon:NAME` for the engine of this host, `docker://NAME` for a registry.
-    pub(crate) source: String,
+    pub(crate) source: OsString,
     /// Name of the image: `[REGISTRY/]NAME[:TAG]`. Default: the name from the source.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,

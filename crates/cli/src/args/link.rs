@@ -1,6 +1,7 @@
 //! `link`.
 
 use clap::{Args, Subcommand};
+use constel_link::Effects;
 use constel_units::{DataRate, DataSize, Ratio, TimeSpan};
 
 /// `link`.
@@ -209,6 +210,20 @@ pub(crate) struct LinkSet {
     pub(crate) effects: Option<String>,
 }
 
+impl LinkSet {
+    /// Returns the effects whose flag has the whole value.
+    pub(crate) fn effects(&self) -> Effects {
+        Effects {
+            rate_bps: self.rate.map(DataRate::bps),
+            queue_bytes: self.queue.map(DataSize::bytes),
+            queue_frames: self.queue_frames,
+            duplicate_ratio: self.duplicate.map(Ratio::get),
+            corrupt_ratio: self.corrupt.map(Ratio::get),
+            ..Effects::default()
+        }
+    }
+}
+
 /// The effect of jitter on the order of frames.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(crate) enum OrderName {
@@ -231,4 +246,33 @@ pub(crate) enum JitterName {
     Pareto,
     /// A quarter normal, three quarters Pareto.
     ParetoNormal,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table of effects has a row for each; no row may be without a flag.
+    #[test]
+    fn every_effect_has_a_flag() {
+        let command = LinkSet::augment_args(clap::Command::new("set"));
+        let flags: Vec<&str> = command
+            .get_arguments()
+            .filter_map(clap::Arg::get_long)
+            .collect();
+        for field in Effects::FIELDS {
+            let flag = match field.name {
+                // `link down` and `link up` are commands of their own.
+                "down" => continue,
+                // Each law of loss has a flag; this is the plainest.
+                "loss" => "loss".to_owned(),
+                _ => field.key.replace('_', "-"),
+            };
+            assert!(
+                flags.contains(&flag.as_str()),
+                "no --{flag} for `{}`",
+                field.name
+            );
+        }
+    }
 }

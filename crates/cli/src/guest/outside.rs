@@ -1,7 +1,7 @@
 //! The host's side of a guest: the kernel as a child process, its output passed on, its outcome read.
 
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use constel_host::node_file::{self, OpenMode};
+use constel_units::files;
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -21,7 +23,10 @@ use crate::guest::{Error, at};
 const POLL: Duration = Duration::from_millis(20);
 
 /// Most of the console's end that an error quotes, bytes.
-const QUOTED_BYTES: usize = 2_000;
+const QUOTED_BYTES: u64 = 2_000;
+
+/// Maximum size of the outcome, bytes.
+const OUTCOME_BYTES: u64 = 64 << 10;
 
 /// A guest that runs one command.
 #[derive(Debug)]
@@ -116,22 +121,35 @@ impl Guest {
             // A panic of the thread was printed already.
             drop(thread.join());
         }
-        self.outcome(status)
+        outcome(self.folder.path(), status)
     }
+}
 
-    fn outcome(&self, status: ExitStatus) -> Result<u8, Error> {
-        let read = fs::read(self.folder.path().join(OUTCOME)).ok();
-        match read.and_then(|text| serde_json::from_slice(&text).ok()) {
-            Some(Outcome::Ended(code)) => Ok(code),
-            Some(Outcome::Unprepared(why)) => Err(Error::Guest(why)),
-            None => {
-                let console = fs::read(self.folder.path().join(CONSOLE)).unwrap_or_default();
-                let end = &console[console.len().saturating_sub(QUOTED_BYTES)..];
-                let last = format!("{status}; {}", String::from_utf8_lossy(end).trim());
-                Err(Error::Stopped { last })
-            }
+/// Returns the exit code that the guest wrote down, or the reason why it has none.
+fn outcome(folder: &Path, status: ExitStatus) -> Result<u8, Error> {
+    // Programs in the guest may have put anything in place of both files.
+    let read = node_file::open(&folder.join(OUTCOME), OpenMode::Read).ok();
+    let text = read.and_then(|file| files::read_all(file, OUTCOME_BYTES).ok());
+    match text.and_then(|text| serde_json::from_slice(&text).ok()) {
+        Some(Outcome::Ended(code)) => Ok(code),
+        Some(Outcome::Unprepared(why)) => Err(Error::Guest(why)),
+        None => {
+            let end = end_of(&folder.join(CONSOLE)).unwrap_or_default();
+            let last = format!("{status}; {}", String::from_utf8_lossy(&end).trim());
+            Err(Error::Stopped { last })
         }
     }
+}
+
+/// Returns the last bytes of the console's file.
+fn end_of(console: &Path) -> Option<Vec<u8>> {
+    let mut file = node_file::open(console, OpenMode::Read).ok()?;
+    let length = file.metadata().ok()?.len();
+    let from = length.saturating_sub(QUOTED_BYTES);
+    file.seek(SeekFrom::Start(from)).ok()?;
+    let mut end = Vec::new();
+    file.take(QUOTED_BYTES).read_to_end(&mut end).ok()?;
+    Some(end)
 }
 
 impl Drop for Guest {
@@ -235,4 +253,48 @@ fn pass_on(from: OwnedFd, mut to: impl Write + Send + 'static) -> Result<JoinHan
     };
     let thread = thread::Builder::new().name("guest".to_owned()).spawn(copy);
     thread.map_err(at("pass the guest's output on"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::process::ExitStatusExt;
+
+    fn told(folder: &Path) -> String {
+        match outcome(folder, ExitStatus::from_raw(0)) {
+            Ok(code) => format!("code {code}"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn the_outcome_is_bounded_and_nothing_in_its_place_is_waited_for() {
+        let place = tempfile::tempdir().unwrap();
+        let at = place.path().join(OUTCOME);
+        fs::write(&at, r#"{"Ended": 7}"#).unwrap();
+        assert_eq!(told(place.path()), "code 7");
+        let console = File::create(place.path().join(CONSOLE)).unwrap();
+        console.set_len(1 << 40).unwrap();
+        let padded = format!("{{\"Ended\": 7}}{}", " ".repeat(64 << 10));
+        fs::write(&at, padded).unwrap();
+        assert!(told(place.path()).contains("exit status: 0"));
+        fs::remove_file(&at).unwrap();
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &at, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert!(told(place.path()).contains("exit status: 0"));
+        fs::remove_file(&at).unwrap();
+        symlink("/dev/zero", &at).unwrap();
+        drop(console);
+        fs::write(
+            place.path().join(CONSOLE),
+            format!("{}last words\n", "x".repeat(3_000)),
+        )
+        .unwrap();
+        let words = told(place.path());
+        assert!(
+            words.ends_with("last words") && words.len() < 2_200,
+            "{words}"
+        );
+    }
 }

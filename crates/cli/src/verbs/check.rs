@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use constel_analysis::Coverage;
 use constel_analysis::capacity::Estimate;
-use constel_control::{Error, MachineCheck};
+use constel_control::{Error, Finding, MachineCheck};
 use constel_measure::verdict::Bounds;
 use constel_plan::Lab;
 use serde::Serialize;
@@ -33,12 +33,14 @@ pub(crate) fn run(args: &Check) -> Outcome {
     let loaded = super::scenario::read(&args.file, &settings).inspect_err(told)?;
     let found = loaded.check()?;
     let here = args.here.then(|| loaded.here(true));
+    let management = args.here.then(|| loaded.management_here()).flatten();
     let there = There::of(&args.on)?.map(|there| there.look(&loaded));
     let there = there.transpose()?;
     if args.json {
         output::json(&Found {
             found: &found,
             here: here.as_ref(),
+            management: management.as_ref(),
             there: there.as_ref(),
         })?;
     } else {
@@ -70,6 +72,15 @@ pub(crate) fn run(args: &Check) -> Outcome {
         if let Some(here) = &here {
             output::text(&here_text(here))?;
         }
+        if let Some(management) = management.filter(|management| !management.ok) {
+            let Finding { detail, remedy, .. } = management;
+            let remedy = if remedy.is_empty() {
+                remedy
+            } else {
+                format!("\n  {remedy}")
+            };
+            output::text(&format!("warning: {detail}{remedy}\n"))?;
+        }
         if let Some(there) = &there {
             output::text(&looked_text(there))?;
         }
@@ -93,6 +104,9 @@ struct Found<'a> {
     found: &'a constel_control::Check,
     #[serde(skip_serializing_if = "Option::is_none")]
     here: Option<&'a Estimate>,
+    /// The test of `management`, with `--here`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    management: Option<&'a Finding>,
     #[serde(skip_serializing_if = "Option::is_none")]
     there: Option<&'a MachineCheck>,
 }

@@ -1,5 +1,6 @@
 //! `constel import`: converts other tools' scenarios.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use constel_control::{Error, Scenario};
@@ -87,7 +88,7 @@ pub(crate) fn run(args: &Import) -> Outcome {
     })?;
     let warnings = scenario.check()?.warnings;
     export::put_bytes(args.out.as_deref(), yaml.as_bytes())?;
-    for note in &draft.notes {
+    for note in &draft.all_notes() {
         output::tell(&format!("constel: note: {note}\n"));
     }
     for warning in &warnings {
@@ -145,7 +146,10 @@ fn compose_file(file: &Path, stem: &str) -> Result<Result<Draft, ReadErrors>, Fa
     let usual = ["compose", "docker-compose"].contains(&stem);
     let own = folder.file_name().map(|name| name.to_string_lossy());
     let name = own.filter(|_| usual).unwrap_or_else(|| stem.into());
-    let beside = |path: &str| read(&folder.join(path)).ok();
+    let beside = |path: &str| match files::read_text(&folder.join(path)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some).map_err(|error| files::in_words(&error)),
+    };
     Ok(compose::parse(&text, &name, &beside))
 }
 

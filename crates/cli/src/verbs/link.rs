@@ -108,17 +108,13 @@ fn effects(set: &LinkSet) -> Result<Effects, Failure> {
         _ => None,
     };
     let effects = Effects {
-        down: None,
         // A recorded delay replaces the whole delay.
         delay_ns: match &recording {
             Some(_) => Some(0),
             None => set.delay.map(laws::ns).transpose()?,
         },
         extra_delay_ns: set.extra_delay.map(laws::ns).transpose()?,
-        rate_bps: set.rate.map(|rate| rate.bps()),
         rate_law: laws::rate(set)?,
-        queue_bytes: set.queue.map(|queue| queue.bytes()),
-        queue_frames: set.queue_frames,
         discipline: laws::discipline(set)?,
         overhead_bytes: set.overhead.map(overhead).transpose()?,
         loss: loss(set)?,
@@ -127,8 +123,7 @@ fn effects(set: &LinkSet) -> Result<Effects, Failure> {
             None => jitter(set)?,
         },
         reorder,
-        duplicate_ratio: set.duplicate.map(Ratio::get),
-        corrupt_ratio: set.corrupt.map(Ratio::get),
+        ..set.effects()
     };
     let effects = match &set.effects {
         None => effects,

@@ -47,7 +47,7 @@ impl There {
             rows,
             asked,
             between: on.between.into(),
-            encrypted: on.encrypt,
+            encrypted: !on.insecure,
         }))
     }
 

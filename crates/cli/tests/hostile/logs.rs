@@ -183,8 +183,10 @@ echo done; exec sleep 1000
 #[test]
 fn what_a_node_keeps_has_a_bound() {
     let host = Host::take();
-    let west = format!("{NOBODY}, command: [sleep, '1000']");
-    let (dir, file) = prepared(&[], &west, "image: box, command: [sleep, '1000']");
+    // Without the filter, they reserve space.
+    let west = format!("{NOBODY}, seccomp: none, command: [sleep, '1000']");
+    let east = "image: box, seccomp: none, command: [sleep, '1000']";
+    let (dir, file) = prepared(&[], &west, east);
     let mut lab = Lab::up("bound", &file, dir.path(), &[]);
     for node in ["west", "east"] {
         let shell = |text: &str| {

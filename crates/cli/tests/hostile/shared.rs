@@ -3,15 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use super::{NOBODY, cable, inside, prepared};
 use crate::support;
-use support::container::{import, import_folder, make};
+use support::container::{events, import, import_folder, make};
 use support::host::Host;
 use support::lab::Lab;
-use support::{scenario, stderr, stdout};
+use support::{scenario, stderr, stdout, until};
 
 /// Processes without a waiting parent, processes that live, and as many threads: a neighbour can start its own programs.
 #[test]
@@ -170,6 +171,72 @@ fn control_groups_that_resist_go_with_the_lab() {
     assert!(tried > 0, "this host has no hierarchy that can be mounted");
 }
 
+/// A flow freezes its own processes in a hierarchy of control groups where the frozen do not die, and one stops itself. The lab goes down as fast
+/// as another.
+#[test]
+fn a_frozen_or_stopped_flow_does_not_keep_the_lab() {
+    let host = Host::take();
+    let node =
+        "image: box, seccomp: none, capabilities: {add: [SYS_ADMIN]}, command: [sleep, '1000']";
+    let freeze = mounted(
+        "cgroup",
+        "freezer",
+        "busybox mkdir frozen-own || exit 7; echo $$ > frozen-own/cgroup.procs || exit 8
+         echo begin; echo FROZEN > frozen-own/freezer.state",
+    );
+    let mut took = Vec::new();
+    for (what, command) in [
+        ("sleeps", "echo begin; exec sleep 1000"),
+        ("stopped", "echo begin; kill -STOP $$; sleep 1000"),
+        ("frozen", &freeze),
+    ] {
+        let (dir, _) = prepared(&[], node, "image: box, command: [sleep, '1000']");
+        let command = command.replace('\n', ";");
+        let flow = format!(
+            "traffic:\n- {{name: flow, at: 0 s, for: 200 s, run: {{node: west, command: [sh, -c, '{command}']}}}}\n"
+        );
+        let file = cable(
+            dir.path(),
+            node,
+            "image: box, command: [sleep, '1000']",
+            &flow,
+        );
+        let mut lab = Lab::up(what, &file, dir.path(), &[]);
+        let out = lab.results.join("flows/flow.out");
+        until(
+            Duration::from_secs(30),
+            &format!("{what} has begun"),
+            || {
+                let over = events(&lab, "flow-ended").pop();
+                (over.is_some() || fs::read_to_string(&out).is_ok_and(|text| text == "begin\n"))
+                    .then_some(())
+            },
+        );
+        match events(&lab, "flow-ended").pop() {
+            // This host does not have the hierarchy.
+            Some(ended) => assert_eq!(ended["exit"], 5, "{what}: {ended}"),
+            None if what == "frozen" => until(Duration::from_secs(30), "it is frozen", || {
+                let group = groups_called("frozen-own").pop()?;
+                let state = fs::read_to_string(group.join("freezer.state")).ok()?;
+                (state == "FROZEN\n").then_some(())
+            }),
+            None => {}
+        }
+        let begun = Instant::now();
+        assert_eq!(
+            lab.interrupt().code(),
+            Some(130),
+            "{what}: {}",
+            lab.stderr()
+        );
+        took.push(begun.elapsed());
+        host.assert_as_before(what);
+    }
+    // Ten seconds is the time in which a killed process must be gone.
+    let allowed = took[0] + Duration::from_secs(5);
+    assert!(took.iter().all(|took| *took < allowed), "{took:?}");
+}
+
 /// Copies a program of the host into the root of an image, with the libraries that it needs where they are.
 fn with_libraries(program: &Path, root: &Path) {
     fs::copy(program, root.join(program.file_name().unwrap())).unwrap();
@@ -249,6 +316,14 @@ fn no_signal_but_kill_leaves_a_dead_lab() {
             Signal::PROF,
         ] {
             lab.signal(unused);
+        }
+        // SIGSTKFLT, SIGPWR, and real-time signals, which have no names.
+        for unused in [16, 30, 34, 35, 50, 64] {
+            let number = format!("-{unused}");
+            let kill = Command::new("kill")
+                .args([&number, &lab.pid().to_string()])
+                .status();
+            assert!(kill.unwrap().success(), "{unused}");
         }
         let before = lab.client().t_ns();
         support::until(super::WITHIN, "lab time goes on", || {

@@ -258,6 +258,17 @@ impl Drop for Raw {
     }
 }
 
+/// Waits until a datagram comes back. Single datagrams may be lost: the kernel drops them when it gives up a neighbour's address.
+pub(crate) fn reach(ns: &NetNs, to: SocketAddr) {
+    let socket = ns.run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+    let patience = Duration::from_millis(200);
+    socket.set_read_timeout(Some(patience)).unwrap();
+    until(Duration::from_secs(60), "a datagram comes back", || {
+        socket.send_to(b"?", to).unwrap();
+        socket.recv(&mut [0; 9]).ok()
+    });
+}
+
 pub(crate) fn round_trip(ns: &NetNs, to: SocketAddr, count: usize) -> Vec<Duration> {
     let socket = ns.run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
     socket

@@ -11,7 +11,7 @@ use constel_host::netlink::{Batch, LinkChange, Socket, VethEnd};
 use rustix::process::Signal;
 
 use crate::middlebox::cables::{
-    Cables, FAR, Raw, Running, WIRES, address, echo, give_address, round_trip,
+    Cables, FAR, Raw, Running, WIRES, address, echo, give_address, reach,
 };
 use crate::middlebox::draws::{draws, frame};
 use crate::middlebox::support::host::{Host, LABS};
@@ -59,7 +59,7 @@ fn kill9_under_load_leaves_the_interfaces_as_they_were() {
     let cables = Cables::lay(1500);
     give_address(&cables.host, WIRES[0], address(9));
     echo(&cables.host, SocketAddr::from((address(9), 7)));
-    round_trip(&cables.a, SocketAddr::from((address(9), 7)), 3);
+    reach(&cables.a, SocketAddr::from((address(9), 7)));
     std::thread::sleep(Duration::from_secs(2));
     let before = picture(&cables.host);
     let rules = "rules: [{both: {delay: 20 ms, loss: 1 %}}]\n";
@@ -85,7 +85,7 @@ fn kill9_under_load_leaves_the_interfaces_as_they_were() {
         || (picture(&cables.host) == before).then_some(()),
     );
     // And the host is reached as before.
-    round_trip(&cables.a, SocketAddr::from((address(9), 7)), 3);
+    reach(&cables.a, SocketAddr::from((address(9), 7)));
     let cleaned = constel(["clean", &running.name]);
     assert!(cleaned.status.success(), "{}", stderr(&cleaned));
     drop(running);
@@ -194,7 +194,7 @@ fn an_unconfirmed_box_takes_itself_down_and_a_confirmed_one_stays() {
         "{}",
         running.said("stderr")
     );
-    round_trip(&cables.a, SocketAddr::from((address(9), 7)), 1);
+    reach(&cables.a, SocketAddr::from((address(9), 7)));
     drop(running);
 
     let mut running = Running::up(&cables, "confirm", dir.path(), rules, &flags);

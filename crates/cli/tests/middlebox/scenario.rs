@@ -37,6 +37,19 @@ fn rows_of_nist_net_become_rules() {
     fs::write(&rows, "10.0.0.1 --delay 3\n").unwrap();
     let output = constel(["box", "import", rows.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(4));
+    // A row that is no valid rule is named by its line in this file, once.
+    let far = "# comment\n10.0.0.1 10.0.0.2 --delay 1\n0.0.0.0 10.0.0.2 --delay 1 50\n10.0.0.3 10.0.0.2 --delay 1e9\n";
+    fs::write(&rows, far).unwrap();
+    let output = constel(["box", "import", rows.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(4));
+    let told = stderr(&output);
+    let at = |line: u32| format!("{}:{line}:1: error: ", rows.display());
+    assert!(
+        told.contains(&format!("{}jitter takes up to 50 ms", at(3))),
+        "{told}"
+    );
+    assert!(told.contains(&format!("{}`delay` is ", at(4))), "{told}");
+    assert_eq!(told.matches("error: ").count(), 2, "{told}");
 }
 
 const MACHINES: &str = "constel: 1

@@ -98,7 +98,11 @@ pub(crate) fn processor_share(lab: &Lab, node: &str) -> f64 {
 
 pub(crate) fn events(lab: &Lab, kind: &str) -> Vec<Value> {
     let text = fs::read_to_string(lab.results.join("events.ndjson")).unwrap_or_default();
-    let all = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    // The lab still writes: its last line may be there in part.
+    let whole = text
+        .split_inclusive('\n')
+        .filter(|line| line.ends_with('\n'));
+    let all = whole.map(|line| serde_json::from_str(line).unwrap());
     all.filter(|event: &Value| event["kind"] == kind).collect()
 }
 

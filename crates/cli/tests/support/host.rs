@@ -3,6 +3,7 @@
 //! determined: on a host with other users (their labs, their namespaces), their objects are named
 //! but forgiven.
 
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
@@ -75,7 +76,9 @@ impl Host {
             if all.is_empty() {
                 return;
             }
-            let (ours, others): (Vec<_>, Vec<_>) = all.iter().partition(|d| self.is_ours(d));
+            let holders: LazyCell<Holders> = LazyCell::new(Holders::find);
+            let (ours, others): (Vec<_>, Vec<_>) =
+                all.iter().partition(|d| self.is_ours(d, &holders));
             if ours.is_empty() {
                 eprintln!(
                     "{when}: nothing of ours is left; others changed {} things meanwhile",
@@ -93,11 +96,11 @@ impl Host {
     }
 
     /// Whether a difference is our doing. In doubt it is.
-    fn is_ours(&self, difference: &Difference) -> bool {
+    fn is_ours(&self, difference: &Difference, holders: &LazyCell<Holders>) -> bool {
         let named = LABS.is_in(&difference.what);
         match (difference.kind.as_str(), difference.sign) {
             ("processes" | "cgroups" | "named_namespaces", _) => named,
-            ("namespaces", '+') => namespace_is_ours(&difference.what),
+            ("namespaces", '+') => holders.ours.contains(&difference.what),
             // Labs mount nothing there for the host to see: another test has a disk of its own in its folder.
             ("mounts", _) if Path::new(&difference.what).starts_with(std::env::temp_dir()) => false,
             // These existed before the test: not ours, and our code cannot end them.
@@ -139,43 +142,46 @@ fn others_live() -> bool {
         .any(|name| !LABS.is_in(&name))
 }
 
-/// A namespace is only in the picture while a process is in it or holds it: ours if such a process is.
-fn namespace_is_ours(what: &str) -> bool {
-    let marked: BTreeSet<u32> = process::marked(None)
-        .unwrap()
-        .into_iter()
-        .filter(|marked| LABS.is_in(&marked.lab))
-        .map(|marked| marked.pid)
-        .collect();
-    let holders = holders_of(what);
-    holders.iter().any(|&pid| {
-        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        marked.contains(&pid)
-            || pid == std::process::id()
-            || LABS.is_in(&String::from_utf8_lossy(&command))
-    })
+/// The namespaces that our processes are in or hold. A namespace is only in the picture while a process does. One comparison
+/// needs one search: hundreds of namespaces of other tests' labs may differ.
+struct Holders {
+    /// `net:[N]` of each.
+    ours: BTreeSet<String>,
 }
 
-/// Processes that are in this namespace (`net:[N]`) or have it open.
-fn holders_of(namespace: &str) -> Vec<u32> {
-    let leads_there =
-        |path: &std::path::Path| fs::read_link(path).is_ok_and(|to| to.as_os_str() == namespace);
-    let mut holders = Vec::new();
-    for entry in fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok())
-        else {
-            continue;
-        };
-        let mut open = fs::read_dir(entry.path().join("fd"))
-            .into_iter()
-            .flatten()
-            .flatten();
-        if leads_there(&entry.path().join("ns/net")) || open.any(|fd| leads_there(&fd.path())) {
-            holders.push(pid);
+impl Holders {
+    fn find() -> Self {
+        let marked = process::marked(None).unwrap();
+        let marked = marked.iter().filter(|marked| LABS.is_in(&marked.lab));
+        let mut pids: BTreeSet<u32> = marked.map(|marked| marked.pid).collect();
+        pids.insert(std::process::id());
+        for entry in fs::read_dir("/proc").unwrap().flatten() {
+            let Some(pid) = entry.file_name().to_str().and_then(|pid| pid.parse().ok()) else {
+                continue;
+            };
+            let command = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            if LABS.is_in(&String::from_utf8_lossy(&command)) {
+                pids.insert(pid);
+            }
+        }
+        let ours = pids.into_iter().flat_map(|pid| {
+            let place = Path::new("/proc").join(pid.to_string());
+            let open = fs::read_dir(place.join("fd"))
+                .into_iter()
+                .flatten()
+                .flatten();
+            let open = open.map(|fd| fd.path());
+            let links = open.chain([place.join("ns/net")]).collect::<Vec<_>>();
+            links.into_iter().filter_map(|link| {
+                fs::read_link(link)
+                    .ok()?
+                    .into_os_string()
+                    .into_string()
+                    .ok()
+            })
+        });
+        Self {
+            ours: ours.filter(|to| to.starts_with("net:[")).collect(),
         }
     }
-    holders
 }

@@ -160,6 +160,11 @@ impl Lab {
         paths.as_object().unwrap().keys().cloned().collect()
     }
 
+    /// Returns the process number of `constel run`.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal to `constel run`.
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);

@@ -70,6 +70,8 @@ impl Asker {
         let txn = Txn::new().put_leased(key, as_json(&question), self.lease);
         let own = format!("{}{name}", keys::answers(&self.session));
         let until = Instant::now() + patience;
+        // Read as late as possible before the request and as early as possible after the answer: the difference bounds
+        // the error.
         let t1_ns = mono_ns();
         self.store.commit(&txn)?;
         while is_worth() {
@@ -83,6 +85,8 @@ impl Asker {
             let answer = entries.rev().find_map(|event| {
                 let entry = event.entry.as_ref()?;
                 let answer: Answer = serde_json::from_slice(&entry.value).ok()?;
+                // An answer to an earlier request that was abandoned has another nonce, and its times belong to that
+                // request.
                 (answer.nonce == nonce).then_some(answer)
             });
             if let Some(answer) = answer {

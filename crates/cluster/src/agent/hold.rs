@@ -72,6 +72,7 @@ impl Hold {
         let asked = self.ask(&ask);
         let (answer, trouble) = match asked {
             Ok(answer) => (answer, None),
+            // A lost lease is an answer, and the tenure starts again. Without an answer the request is repeated.
             Err(Error::LeaseLost(_)) => (StoreReply::LeaseLost, None),
             Err(error @ (Error::Unreachable(_) | Error::Uncertain(_))) => {
                 (StoreReply::Nothing, Some(error))
@@ -82,6 +83,7 @@ impl Hold {
         if let StoreReply::Granted(lease, _) = answer {
             self.lease = Some(lease);
         }
+        // After a claim without an answer the key may have this agent's own lease.
         let is_other =
             matches!(answer, StoreReply::Looked(Some((lease, _))) if lease != self.lease);
         self.tenure.answered(number, answer, lease_ns());
@@ -118,6 +120,7 @@ impl Hold {
     /// # Errors
     /// If the store cannot be reached. The name then becomes free when the lease ends.
     pub(crate) fn release(self, also: Txn) -> Result<()> {
+        // If another agent has the name by now, its key must stay.
         if let Some(token) = self.token() {
             let txn = also.when(crate::store::Condition::created_at(&self.part, token));
             self.store.commit(&txn.delete(&self.part))?;

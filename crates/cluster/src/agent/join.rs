@@ -92,6 +92,7 @@ pub(crate) fn join(
     let there = roster(&store.list(keys::ROOT)?);
     other_version(&there, name, &owner.version, None).map_or(Ok(()), |r| Err(Why::Refused(r)))?;
     if let Some(known) = there.get(name).filter(|known| known.owner.is_some()) {
+        // An agent that was killed leaves its name until its lease ends, and a new one may wait for that.
         outlive(store, name, known, &owner.session, has_ended)?;
     }
     let text = serde_json::to_string(owner).map_err(|e| Error::Invalid(e.to_string()))?;
@@ -135,6 +136,7 @@ fn take(
         if let Some(token) = hold.token() {
             return Ok(token);
         }
+        // Another agent took the name at the same moment, so it certainly lives.
         if turn == Turn::TakenByOther {
             let there = roster(&store.list(keys::ROOT)?);
             let at = there.get(name).and_then(place_of);
@@ -166,6 +168,7 @@ fn outlive(
 ) -> Result<(), Why> {
     let key = keys::owner(name);
     let since = known.owner.as_ref().map(|(_, since)| *since);
+    // This agent holds no name yet, and its requests must disappear if it is killed here.
     let lease = store.grant(GONE_WITHIN + LEASE)?.id;
     let outlived = (|| -> crate::store::Result<Option<bool>> {
         let mut asker = Asker::new(Arc::clone(store), session, lease)?;
@@ -177,6 +180,7 @@ fn outlive(
                 return Ok(Some(true));
             }
             let entry = store.get(&key)?;
+            // The key is gone, or another agent has created it again: in both cases the earlier owner is gone.
             if entry.map(|entry| entry.created) != since {
                 return Ok(None);
             }

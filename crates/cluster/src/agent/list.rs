@@ -111,6 +111,7 @@ pub(crate) fn reference(roster: &BTreeMap<String, Known>) -> Option<&str> {
         let (_, since) = known.owner.as_ref()?;
         Some((*since, name.as_str()))
     });
+    // The machine that joined first. All machines read the same revisions and choose the same one.
     owned.min().map(|(_, name)| name)
 }
 
@@ -173,6 +174,7 @@ pub fn forget(store: &dyn Store, name: &str) -> Result<bool> {
     if store.get(&key)?.is_none() {
         return Ok(false);
     }
+    // The machine may join again between the two requests, and its new record must stay.
     let txn = Txn::new().when(Condition::absent(keys::owner(name)));
     Ok(store.commit(&txn.delete(key))? != Outcome::Refused)
 }

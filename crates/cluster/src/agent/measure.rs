@@ -131,6 +131,7 @@ impl Measure<'_> {
             if let Some(compared) = ping(socket, *key) {
                 answered = true;
                 self.learn(target, compared, ClockMethod::Underlay);
+            // The underlay does not answer at all, so the store is used for this round.
             } else if !answered {
                 break;
             }
@@ -139,6 +140,8 @@ impl Measure<'_> {
         if answered || self.has_ended() {
             return Ok(());
         }
+        // Two writes to the store take longer than a datagram, so the error bound is larger, but this works without an
+        // open port.
         let compared = asker.ask(&target.name, ASK_PATIENCE, || !self.has_ended())?;
         if let Some(compared) = compared {
             self.learn(target, compared, ClockMethod::Store);

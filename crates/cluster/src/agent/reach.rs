@@ -248,6 +248,7 @@ fn ask(
     frame_bytes: usize,
     lease: LeaseId,
 ) -> Result<Vec<(String, String, EthernetReach)>> {
+    // Several users may test the same machines at the same time.
     let number = format!("{:016x}", u64::from_be_bytes(random_bytes()?));
     let prefix = keys::reached(&number);
     let mut answers = Follow::new(Arc::clone(store), &prefix)?;

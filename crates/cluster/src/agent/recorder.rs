@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use crate::agent::facts;
 use crate::agent::keys;
 use crate::agent::measure::Latest;
+use crate::agent::options::{Failure, LOOK_EVERY, Options, Watcher, lost};
 use crate::agent::record::{Clock, Record};
-use crate::agent::run::{Failure, LOOK_EVERY, Options, Watcher, lost};
 use crate::agent::underlay::Responder;
 use crate::store::{Condition, Error, Outcome, Revision, Store, Txn};
 

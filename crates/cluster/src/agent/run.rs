@@ -1,7 +1,5 @@
 //! An agent from joining to its end.
 
-use std::num::NonZeroU32;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -9,76 +7,19 @@ use std::time::{Duration, Instant};
 use crate::agent::answers;
 use crate::agent::clocks::drawn;
 use crate::agent::hold::Hold;
-use crate::agent::join::{Refusal, Why, join};
+use crate::agent::join::{Why, join};
 use crate::agent::keys;
 use crate::agent::labs::part::Keeper;
 use crate::agent::measure::{Latest, Measure};
+use crate::agent::options::{Failure, LOOK_EVERY, Options, Watcher, lost};
 use crate::agent::reach;
 use crate::agent::record::Owner;
 use crate::agent::recorder::Recorder;
-use crate::agent::underlay::{Listen, Responder};
-use crate::store::{Error, Revision, Store, Txn};
-
-/// Interval at which the end flag and the end of the lease are checked.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
+use crate::agent::underlay::Responder;
+use crate::store::{Revision, Store, Txn};
 
 /// Maximum time that an ending agent waits for its machine's share of each lab.
 const PARTS_DOWN_WITHIN: Duration = Duration::from_secs(120);
-
-/// The properties of the machine that an agent publishes, and the address where it listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
-    /// Name of the machine.
-    pub name: String,
-    /// Version of Constel. All machines must have the same version.
-    pub version: String,
-    /// Share of a lab's nodes, in proportion to the weights of the other machines. At least 1.
-    pub weight: u32,
-    /// Maximum number of nodes.
-    pub capacity: Option<u32>,
-    /// Number of threads that create nodes. Each thread creates one node at a time.
-    pub workers: NonZeroU32,
-    /// The interface where it listens for other machines. Default: none.
-    pub underlay: Option<Listen>,
-    /// The program `constel`, which runs this machine's share of a lab. Without it, or without a listening address, the
-    /// machine accepts no labs.
-    pub program: Option<PathBuf>,
-}
-
-/// The reason why an agent could not begin, or ended without a request.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// The machine may not join.
-    #[error("{0}")]
-    Refused(Refusal),
-    /// The store cannot be reached.
-    #[error(transparent)]
-    Store(#[from] Error),
-    /// The requested address cannot be used.
-    #[error("--underlay {0}")]
-    Underlay(String),
-    /// The machine no longer belongs to the cluster. Another agent may have taken the name.
-    #[error(
-        "the lease of machine {name} is over: {reason}. It is not one of the machines any more; start the agent again"
-    )]
-    Lost {
-        /// Name of the machine.
-        name: String,
-        /// The reason, if known.
-        reason: String,
-    },
-    /// The operating system refused an operation.
-    #[error(transparent)]
-    Os(#[from] std::io::Error),
-}
-
-/// Callbacks of a running agent.
-pub trait Watcher: Sync {
-    /// Returns the number of nodes of labs that run on this machine.
-    fn nodes(&self) -> u64;
-    /// Reports a message for the operator.
-    fn tell(&self, text: &str);
-}
 
 /// Joins and stays until `stop` is set. Then leaves, and the name is free at once.
 ///
@@ -193,13 +134,6 @@ struct Ends<'a>(&'a AtomicBool);
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Release);
-    }
-}
-
-pub(crate) fn lost(name: &str, reason: &str) -> Failure {
-    Failure::Lost {
-        name: name.to_owned(),
-        reason: reason.to_owned(),
     }
 }
 

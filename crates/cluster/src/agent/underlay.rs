@@ -89,6 +89,7 @@ impl Responder {
             .set_read_timeout(Some(LOOK_EVERY))
             .map_err(|e| named(&e))?;
         let key = drawn().map_err(|e| named(&e))?;
+        // Raw Ethernet is optional: without it the machine still takes part by UDP.
         let raw = Interface::named(&listen.interface).ok();
         let raw = raw.and_then(|own| Echo::open(&own, key).map(|echo| (own, echo)));
         let at = UnderlayAt {
@@ -138,6 +139,7 @@ impl Responder {
                     continue;
                 }
             };
+            // Read directly after the arrival: everything between here and `t3_ns` is subtracted from the round trip.
             let t2_ns = mono_ns();
             match Ping::unpack(&bytes[..length]) {
                 Some(Ping::Question { key, nonce }) if key == self.at.key => {

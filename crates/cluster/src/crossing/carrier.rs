@@ -64,11 +64,13 @@ impl Carry for Carrier {
             unsent.fetch_add(1, Ordering::Relaxed);
             return;
         };
+        // The receiver has another CLOCK_MONOTONIC, so times cross in the lab's clock.
         let (due_ns, token) = (time.of_own(due_ns), machines.own_token());
         let (to, datagram) = &mut self.datagrams[self.carried];
         *to = Socket::address_of(endpoint);
         self.senders[machine].send(edge, due_ns, token, frame, datagram);
         self.carried += 1;
+        // Sent when all buffers are in use: their memory is kept, so the relay's thread seldom allocates.
         if self.carried == self.datagrams.len() {
             self.flush();
         }

@@ -41,6 +41,7 @@ impl Ethernet {
         let object = load(lab, machines)?;
         let arrives = constel_drivers::bpf::program(&object, "cst_arrive")?;
         let filter = Filter::Program(arrives.as_fd());
+        // The filter runs in the kernel, so frames of other labs never wake this process.
         let socket = EthernetSocket::open(interface.ifindex, ETHER_TYPE, filter)?;
         let arrives = arrives.as_fd().try_clone_to_owned()?;
         let keep = |map: &str| {
@@ -94,6 +95,8 @@ fn load(lab: u32, machines: &Machines) -> Result<Object> {
         match name.as_str() {
             "cst_owners" => map.set_max_entries(owners.len().max(1) as u32),
             "cst_machines" => map.set_max_entries(machines.count() as u32),
+            // Constants must be set before the programs are loaded: the verifier then removes the code that they
+            // exclude.
             _ if name.ends_with(".rodata") => {
                 let value = constel_drivers::bpf::constants(map.initial_value_mut(), &[0, 1, 0])?;
                 let constants = [u32::from(ETHER_TYPE), lab, machines.here() as u32];
@@ -114,6 +117,7 @@ fn load(lab: u32, machines: &Machines) -> Result<Object> {
             "give the programs the machines' addresses",
         ))
     };
+    // Before the programs are attached, so that no frame finds an empty map.
     for (port, owner) in owners.iter().enumerate() {
         put("cst_owners", port, &(*owner as u32).to_ne_bytes())?;
     }

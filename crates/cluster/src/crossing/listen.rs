@@ -108,6 +108,7 @@ impl Listener {
                     self.judge(datagram, from, &mut arrivals);
                 }
             }
+            // One call for all datagrams of one wake-up, because each call is a message to the relay's thread.
             if !arrivals.is_empty() && self.links.arrive(std::mem::take(&mut arrivals)).is_err() {
                 return;
             }
@@ -125,6 +126,7 @@ impl Listener {
             strangers.fetch_add(1, Ordering::Relaxed);
             return;
         };
+        // Read for each datagram: decrypting those before it takes time, and lateness is measured from here.
         let now_ns = time.of_own(mono_ns());
         let mut receivers = self.received.lock().unwrap_or_else(PoisonError::into_inner);
         let due = receivers[machine].receive(datagram, now_ns, |port| machines.whose(port));

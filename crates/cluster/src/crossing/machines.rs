@@ -61,6 +61,7 @@ impl Machines {
             ..
         } = layout;
         let is_none = |number: &usize| *number >= machines.len();
+        // Later code indexes machines by these numbers without a test.
         let wrong = owners.iter().copied().chain([here]).find(is_none);
         if let Some(number) = wrong {
             let machines = machines.len();
@@ -68,6 +69,7 @@ impl Machines {
         }
         for (number, one) in machines.iter().enumerate() {
             let mut others = machines[..number].iter();
+            // Frames are attributed to a machine by the address that they come from.
             if let Some(other) = others.find(|other| one.address.is_at(other.address)) {
                 let names = (other.name.clone(), one.name.clone());
                 return Err(LayoutError::SamePlace(names.0, names.1, one.address));
@@ -178,6 +180,7 @@ impl Machines {
     pub(crate) fn at(&self, address: Endpoint) -> Option<usize> {
         let mut others = self.machines.iter().enumerate();
         let found = others.find(|(_, machine)| machine.address.is_at(address))?;
+        // A datagram with this machine's own address was reflected or forged.
         (found.0 != self.here).then_some(found.0)
     }
 
@@ -185,6 +188,7 @@ impl Machines {
     pub(crate) fn whose(&self, port: PortId) -> PortOwner {
         match self.owner(port) {
             Some(owner) if owner == self.here => PortOwner::Ours,
+            // Frames of a lost machine may still arrive. The nodes have no owner until others create them again.
             Some(owner) if !self.has_lost(owner) => {
                 PortOwner::Machine(owner, self.machines[owner].token)
             }

@@ -78,6 +78,7 @@ impl Machine {
     /// # Errors
     /// If the name is invalid.
     pub fn named(name: &str, weight: u32, capacity: Option<u32>) -> Result<Self, NameError> {
+        // Names are parts of keys and of folders, and must be possible as host names.
         let is_name = (1..=63).contains(&name.len())
             && name.starts_with(|c: char| c.is_ascii_alphanumeric())
             && name

@@ -34,6 +34,7 @@ impl Bounds {
         // A machine at its cap leaves the rest to the others, again in proportion to their weights.
         while !open.is_empty() {
             let all: u64 = open.iter().map(|m| u64::from(weights[*m])).sum();
+            // All machines whose share is at least their cap are filled in one round, and the others share the rest.
             let full = |m: &usize| cap(*m) <= left * u64::from(weights[*m]) / all;
             let filled: Vec<usize> = open.iter().copied().filter(full).collect();
             if filled.is_empty() {
@@ -94,6 +95,7 @@ fn dealt_in_order(graph: &Graph, bounds: &Bounds, order: &[usize]) -> Option<Vec
     let mut held = vec![0; machines];
     let mut machine_of = vec![usize::MAX; graph.len()];
     for (unit, place) in machine_of.iter_mut().enumerate() {
+        // The user has given these units a machine, so they count before any other unit is placed.
         if let Some(machine) = graph.pin(unit) {
             *place = machine;
             held[machine] += graph.size(unit);
@@ -106,6 +108,7 @@ fn dealt_in_order(graph: &Graph, bounds: &Bounds, order: &[usize]) -> Option<Vec
         .filter(|unit| graph.pin(*unit).is_none())
     {
         let size = graph.size(unit);
+        // Machines are filled one after another, because adjacent units of the sequence belong together.
         while turn < machines && held[turn] + size > bounds.fair[turn] {
             turn += 1;
         }
@@ -121,6 +124,7 @@ fn dealt_in_order(graph: &Graph, bounds: &Bounds, order: &[usize]) -> Option<Vec
         machine_of[unit] = machine;
         held[machine] += size;
     }
+    // Pinned units may exceed the limit of their machine: the user decided this.
     let fits = (0..machines).all(|m| held[m] <= bounds.most[m] || graph.pinned_to(m) == held[m]);
     fits.then_some(machine_of)
 }
@@ -174,6 +178,7 @@ impl<'g> State<'g> {
             return;
         }
         let own = self.machine_of[unit];
+        // A move to a machine without a neighbour of the unit can only add crossings.
         let ways = (0..self.held.len()).filter(|to| *to != own && self.pull[unit][*to] > 0);
         let best = ways
             .map(|to| (self.gain(unit, to), std::cmp::Reverse(to)))
@@ -193,6 +198,7 @@ impl<'g> State<'g> {
         self.held[from] -= self.graph.size(unit);
         self.held[to] += self.graph.size(unit);
         for (other, weight) in self.graph.ties(unit) {
+            // Only the neighbours of the unit see another pull, so a move costs as much as the unit has ties.
             self.pull[*other][from] -= weight;
             self.pull[*other][to] += weight;
         }
@@ -238,6 +244,7 @@ impl<'g> State<'g> {
                     }
                 }
             }
+            // Only a strict gain counts, so that a pass without one ends the search.
             if gained > best.0 {
                 best = (gained, way.len());
             }

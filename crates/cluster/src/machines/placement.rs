@@ -149,6 +149,7 @@ impl Placement {
         let pinned = pinned(lab, machines, pins)?;
         let name = |node: u32| lab.layout.node(NodeId(node)).name.clone();
         let mut attached = ties::attached(lab);
+        // The interface is on one machine, which Constel cannot guess.
         if let Some((node, interface)) = attached.find(|(node, _)| !pinned.contains_key(node)) {
             return Err(PlacementError::Unpinned {
                 node: name(node),
@@ -168,6 +169,7 @@ impl Placement {
             orders(lab, &graph, &|node| node)
         })?;
         let mut machine_of = vec![0; count as usize];
+        // Nodes of one shared medium form a unit, because the medium is simulated on one machine.
         for (unit, machine) in of_unit.into_iter().enumerate() {
             for node in graph.nodes(unit) {
                 machine_of[*node as usize] = machine as u16;

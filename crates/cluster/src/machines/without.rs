@@ -55,6 +55,7 @@ pub(crate) fn takers(
         division.pins.iter().any(|pin| pin.nodes.matches(name))
     };
     let mut moving: BTreeSet<u32> = (0..machine_of.len() as u32).filter(own).collect();
+    // The user wants this node on the lost machine and on no other.
     moving.retain(|node| !pinned(*node));
     // A shared medium cannot be split, so a pinned member keeps the whole group from moving.
     for group in ties::together(lab) {
@@ -85,6 +86,7 @@ impl Rest<'_> {
                 return BTreeMap::new();
             }
             let nodes: Vec<u32> = moving.iter().chain(self.there.keys()).copied().collect();
+            // Sorted, because all machines compute this independently and must find the same result.
             let nodes: Vec<u32> = BTreeSet::from_iter(nodes).into_iter().collect();
             let Some(graph) = self.graph(&nodes) else {
                 return BTreeMap::new();
@@ -109,6 +111,7 @@ impl Rest<'_> {
             if out.is_empty() {
                 let ids = |node: u32| nodes[node as usize];
                 let starts = || orders(self.lab, &graph, &ids);
+                // Nodes that stay are pinned in this graph, so only the lost machine's nodes are placed.
                 if let Ok(of_unit) = place(&graph, &self.machines, self.order, starts) {
                     return self.taken(&graph, &nodes, &of_unit);
                 }

@@ -54,6 +54,7 @@ impl fmt::Display for Address {
         let scheme = if self.tls.is_some() { "etcds" } else { "etcd" };
         write!(f, "{scheme}://")?;
         if let Some(credentials) = &self.credentials {
+            // Messages and logs have the user but never the password.
             write!(f, "{}@", credentials.user)?;
         }
         write!(f, "{}", self.members.join(","))
@@ -150,6 +151,7 @@ fn check_member(member: &str) -> Result<(), AddressError> {
     let Some((host, port)) = member.rsplit_once(':') else {
         return wrong(format!("{member:?} has no port; etcd's is 2379"));
     };
+    // The colons of an IPv6 address would hide the port, so it has brackets (RFC 3986, section 3.2.2).
     let inner = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
     let is_host = match inner {
         Some(v6) => v6.parse::<std::net::Ipv6Addr>().is_ok(),

@@ -10,7 +10,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
+use constel_units::files;
+use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::store::error::{Error, Result};
@@ -23,6 +24,10 @@ const FILE: &str = "store.json";
 
 /// Number of changes that are remembered for watches. It is small because the file is written with each change.
 const MOST_REMEMBERED: usize = 2_000;
+
+/// Maximum size of the file, bytes: as many remembered changes of the largest pieces, as base64, and the keys. A store of 100
+/// machines with a lab has some MiB.
+const MOST_FILE_BYTES: u64 = 4 << 30;
 
 /// A process that holds the lock longer than this has stopped.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -113,6 +118,8 @@ impl Folder {
             .truncate(false)
             .write(true)
             .mode(0o600)
+            // A named pipe in its place is an error, and nothing waits for it.
+            .custom_flags(OFlags::NONBLOCK.bits() as i32)
             .open(self.path.join("lock"))
             .map_err(failed)?;
         let until = Instant::now() + PATIENCE;
@@ -133,7 +140,7 @@ impl Folder {
 
     /// Returns the content of the file, and whether leases have ended since it was written.
     fn read(&self) -> Result<(Memory, bool)> {
-        let text = match fs::read_to_string(self.file()) {
+        let text = match files::read(&self.file(), MOST_FILE_BYTES) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok((Memory::new(), true));
@@ -143,10 +150,14 @@ impl Folder {
         let foreign = |reason: String| {
             Error::Invalid(format!("{} is no store: {reason}", self.file().display()))
         };
+        let text = String::from_utf8(text).map_err(|error| foreign(error.to_string()))?;
         let (head, body) = text.split_once('\n').unwrap_or((&text, ""));
         glance(head).ok_or_else(|| foreign(format!("it does not begin with {MARK:?}")))?;
         let kept: Kept = serde_json::from_str(body).map_err(|error| foreign(error.to_string()))?;
         let mut memory = kept.memory;
+        if !memory.is_sound() {
+            return Err(foreign("its revisions contradict each other".to_owned()));
+        }
         let before = memory.revision();
         let leases = memory.next_expiry_ns();
         // Times of another boot cannot be compared with the present clock.
@@ -159,8 +170,10 @@ impl Folder {
     }
 
     fn write(&self, mut memory: Memory) -> Result<()> {
+        // The whole store is written at each change, so its history must stay small.
         memory.remember(MOST_REMEMBERED);
         let failed = |error: io::Error| self.unreachable("write", &error);
+        // The first line lets a watcher find in 64 bytes whether anything has changed.
         let mut text = format!(
             "{MARK} {} {}\n",
             memory.revision(),
@@ -195,6 +208,7 @@ impl Folder {
         let _lock = self.lock()?;
         let (mut memory, has_changed) = self.read()?;
         let answer = change(&mut memory, now_ns());
+        // Also after a refused change, because leases may have ended before it.
         if has_changed || answer.is_ok() {
             self.write(memory)?;
         }
@@ -204,7 +218,7 @@ impl Folder {
     /// Reads the first line of the file without the lock, which is safe because the file is replaced as a whole.
     fn glance(&self) -> Result<Glance> {
         let mut head = [0; 64];
-        let read = File::open(self.file()).and_then(|mut file| file.read(&mut head));
+        let read = files::open(&self.file()).and_then(|mut file| file.read(&mut head));
         let read = read.map_err(|error| self.unreachable("read", &error))?;
         let text = String::from_utf8_lossy(&head[..read]);
         let line = text.split_once('\n').map_or("", |(line, _)| line);

@@ -24,6 +24,7 @@ impl Follow {
     /// If the store cannot be reached.
     pub fn new(store: Arc<dyn Store>, prefix: &str) -> Result<Self> {
         let listing = store.list(prefix)?;
+        // From the revision after the listing: no change is missed, and none is reported twice.
         let watch = store.watch(prefix, listing.revision + 1)?;
         Ok(Self {
             store,

@@ -88,10 +88,12 @@ impl Memory {
     /// As [`Store::commit`](crate::store::Store::commit).
     pub fn commit(&mut self, txn: &Txn) -> Result<Outcome> {
         txn.check()?;
+        // All conditions are tested before anything changes, so a refused transaction leaves no trace.
         let holds = |c: &crate::store::Condition| c.holds(self.entries.get(c.key()));
         if !txn.conditions.iter().all(holds) {
             return Ok(Outcome::Refused);
         }
+        // As etcd does: a key under a lease that has ended would never be deleted.
         for operation in &txn.operations {
             if let Operation::Put {
                 lease: Some(id), ..
@@ -127,6 +129,7 @@ impl Memory {
                     }
                     Some(Entry {
                         value: value.clone(),
+                        // A replaced key keeps its first revision. Conditions on it distinguish an owner from its successor.
                         created: before.map_or(next, |entry| entry.created),
                         modified: next,
                         lease: *lease,
@@ -147,6 +150,7 @@ impl Memory {
             });
         }
         if !events.is_empty() {
+            // All operations of a transaction have one revision, so a watch sees them together.
             self.revision = next;
             self.history.extend(events);
             self.forget_the_oldest();
@@ -161,11 +165,33 @@ impl Memory {
     /// never sees a part of one.
     pub(crate) fn remember(&mut self, most: usize) {
         while self.history.len() > most {
+            let before = self.history.len();
             let Some(first) = self.history.front().map(|event| event.revision) else {
                 return;
             };
-            self.compact(first + 1);
+            self.compact(first.saturating_add(1));
+            // The last revision stays, also if it alone has more changes: a lease may end with more keys.
+            if self.history.len() == before {
+                return;
+            }
         }
+    }
+
+    /// Returns whether this is a store that can be used: its numbers leave room for more, and its history is in order. A file
+    /// may contain anything.
+    pub(crate) fn is_sound(&self) -> bool {
+        const MOST: u64 = 1 << 62;
+        let revisions = || self.history.iter().map(|event| event.revision);
+        self.revision < MOST
+            && self.last_lease < MOST
+            && self.oldest <= self.revision
+            && self.leases.keys().all(|lease| lease.0 <= self.last_lease)
+            && self
+                .entries
+                .values()
+                .all(|entry| entry.modified <= self.revision)
+            && revisions().is_sorted()
+            && revisions().all(|revision| revision <= self.revision)
     }
 
     /// Grants a lease that begins at `now_ns`.
@@ -209,6 +235,7 @@ impl Memory {
             .filter(|(_, leased)| leased.ends_ns <= now_ns)
             .map(|(id, leased)| (leased.ends_ns, *id))
             .collect();
+        // Equal calls must give equal revisions, so the order may not depend on the map of leases.
         over.sort_unstable();
         for (_, lease) in over {
             self.revoke(lease);

@@ -27,6 +27,7 @@ mod folder;
 mod follow;
 mod memory;
 mod model;
+mod patient;
 mod place;
 mod tenure;
 
@@ -43,6 +44,7 @@ pub use model::{
     Condition, Entry, Event, Lease, LeaseId, Listing, MOST_BYTES, MOST_OPERATIONS, Operation,
     Outcome, Revision, Txn,
 };
+pub(crate) use patient::Patient;
 pub use place::{StoreLocation, StoreLocationError};
 pub use tenure::{Fence, LEASE, StoreReply, StoreRequest, Tenure};
 

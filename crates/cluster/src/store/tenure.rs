@@ -124,6 +124,7 @@ impl Tenure {
     #[must_use]
     pub fn token(&self, part: &str, now_ns: u64) -> Option<Revision> {
         match self.parts.get(part) {
+            // The time is tested at each frame: a process that was stopped may wake after its lease has ended.
             Some(PartState::Held(token)) if self.until_ns()? > now_ns => Some(*token),
             _ => None,
         }
@@ -133,6 +134,7 @@ impl Tenure {
     /// answer for some seconds is abandoned, and its answer is ignored.
     pub fn next(&mut self, now_ns: u64) -> Option<(u64, StoreRequest)> {
         if let Some((ask, left_ns)) = &self.asked {
+            // One request at a time, so that answers cannot overtake each other.
             if now_ns < left_ns + PATIENCE_NS {
                 return None;
             }
@@ -146,6 +148,7 @@ impl Tenure {
         let ask = match self.lease {
             None => StoreRequest::Grant(LEASE),
             Some(lease) if now_ns >= self.next_sign_ns => {
+                // Counted from this attempt, also if it fails: an unreachable store gets no more requests.
                 self.next_sign_ns = now_ns + lease.ttl_ns / SIGNS;
                 StoreRequest::KeepAlive(lease.id)
             }
@@ -201,6 +204,8 @@ impl Tenure {
             }
             (StoreRequest::KeepAlive(_), StoreReply::KeptAlive) => {
                 if let Some(lease) = &mut self.lease {
+                    // The time of the request, not of the answer: the store may have renewed the lease just after it
+                    // got the request.
                     lease.alive_ns = left_ns;
                 }
             }
@@ -234,6 +239,8 @@ impl Tenure {
 
     fn nothing(&mut self, ask: &StoreRequest) {
         self.asked = None;
+        // A claim without an answer may have been committed, and a second one would then be refused by this machine's
+        // own key.
         if let StoreRequest::Claim(key, _) = ask {
             self.parts.insert(key.clone(), PartState::Unclear);
         }
@@ -242,6 +249,7 @@ impl Tenure {
     fn lose(&mut self) {
         self.lease = None;
         self.asked = None;
+        // The keys had the lease, so all are gone with it.
         for part in self.parts.values_mut() {
             *part = PartState::Wanted;
         }

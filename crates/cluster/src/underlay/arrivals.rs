@@ -75,14 +75,17 @@ impl Arrivals {
         // Numbers wrap around, so a distance below half the range means ahead. Senders begin at zero.
         let ahead = sequence.wrapping_sub(self.next.unwrap_or_default());
         let is_leap = ahead >= WINDOW && (self.next.is_none() || ahead < 1 << 31);
+        // Before the first frame every number is ahead of zero, so the first one is tested as well.
         if is_leap && self.leap != Some(sequence) {
             self.leap = Some(sequence.wrapping_add(1));
             return ArrivalOrder::Astray;
         }
+        // A confirmed jump continues from the new number; the numbers in between count as missing.
         let next = *self.next.get_or_insert(sequence);
         let ahead = sequence.wrapping_sub(next);
         if ahead < 1 << 31 {
             self.leap = None;
+            // The bits of the skipped numbers are still those of numbers one window earlier.
             self.skip(next, ahead);
             self.set(sequence);
             self.span = self
@@ -102,11 +105,13 @@ impl Arrivals {
             self.forgotten += 1;
             return ArrivalOrder::Forgotten;
         }
+        // The underlay may duplicate datagrams, but a node must get each frame once.
         if self.has(sequence) {
             self.copies += 1;
             return ArrivalOrder::Again;
         }
         self.set(sequence);
+        // It was counted as missing when a higher number arrived.
         self.missing -= 1;
         self.reordered += 1;
         self.arrived += 1;

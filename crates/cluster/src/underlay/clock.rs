@@ -66,10 +66,13 @@ impl Exchange {
     #[must_use]
     pub fn one_way_ns(&self) -> Option<u64> {
         let here = self.t4_ns.checked_sub(self.t1_ns)?;
+        // As in NTP (RFC 5905, section 8): the time here minus the time that the other machine held the request.
         here.checked_sub(self.t3_ns.checked_sub(self.t2_ns)?)
     }
 
     fn ahead_ns(&self) -> i64 {
+        // The mean of both differences. It is exact if both directions take equally long; otherwise its error is at
+        // most half the round-trip time.
         let there = i128::from(self.t2_ns) - i128::from(self.t1_ns);
         let back = i128::from(self.t3_ns) - i128::from(self.t4_ns);
         i64::try_from((there + back) / 2).unwrap_or(if there < 0 { i64::MIN } else { i64::MAX })
@@ -103,6 +106,7 @@ impl OffsetEstimate {
             let own_error_ns = exchange.one_way_ns().unwrap_or(0) / 2;
             known.ahead_ns.abs_diff(exchange.ahead_ns()) <= known.error_ns + own_error_ns + 1
         };
+        // Neither clock is wrong in itself: one was set or a machine slept, so older exchanges describe another offset.
         if !self.at(exchange.t4_ns).is_none_or(agrees) {
             self.exchanges.clear();
             self.steps += 1;
@@ -128,6 +132,7 @@ impl OffsetEstimate {
             }
         };
         let known = self.exchanges.iter().map(offset);
+        // An old exchange that was fast may still have a smaller bound than the newest one.
         known.min_by_key(|offset| offset.error_ns)
     }
 

@@ -226,9 +226,12 @@ impl Receiver {
         if label.session != self.session {
             return Err(Refused::OtherSession(label.session));
         }
+        // Machines move nodes after a loss, so both ends are compared with the present owners.
         if whose(label.to) != PortOwner::Ours {
             return Err(Refused::NotHere(label.to.0));
         }
+        // The token fences a machine that was declared lost and still sends: its nodes now have another owner and
+        // token.
         if whose(label.from) != PortOwner::Machine(self.machine, label.token) {
             return Err(Refused::NotTheirs(label.from.0));
         }

@@ -65,6 +65,7 @@ pub enum FrameError {
 /// Writes the datagram of a frame into `out` and replaces its content.
 pub fn pack(label: &Label, frame: &[u8], out: &mut Vec<u8>) {
     out.clear();
+    // The header of VXLAN (RFC 7348): the flag of a valid network identifier, which is the number of the lab.
     out.extend([8, 0, 0, 0]);
     out.extend((label.lab << 8).to_be_bytes());
     out.extend(frame);

@@ -83,6 +83,8 @@ impl Ping {
         let (key, nonce, t2_ns, t3_ns) = (number(8), number(16), number(24), number(32));
         let ahead = number(40);
         match bytes[5] {
+            // A request is as long as an answer, so that an attacker cannot use this machine to amplify traffic to a
+            // forged address.
             0 if t2_ns == 0 && t3_ns == 0 && ahead == 0 => Some(Self::Question { key, nonce }),
             1 => Some(Self::Answer {
                 key,

@@ -74,6 +74,8 @@ impl Cipher {
     /// Creates the cipher for frames from machine number `from` to machine `to`, in this run of the lab.
     #[must_use]
     pub fn new(key: &Key, from: usize, to: usize, session: u32) -> Self {
+        // A key of its own for each direction and session: sequence numbers begin at zero in each, and a nonce must not
+        // repeat under one key.
         let mut own = blake3::Hasher::new_derive_key("constel frames between machines");
         own.update(&key.0);
         own.update(&(from as u64).to_be_bytes());
@@ -87,6 +89,7 @@ impl Cipher {
         let trailer_at = datagram.len() - TRAILER_BYTES;
         let mut trailer = [0; TRAILER_BYTES];
         trailer.copy_from_slice(&datagram[trailer_at..]);
+        // Set before encryption, so that the flag is authenticated too.
         trailer[SEALED] = 1;
         datagram.truncate(trailer_at);
         let (head, frame) = datagram.split_at_mut(HEAD_BYTES);
@@ -117,6 +120,7 @@ impl Cipher {
         let (head, frame) = rest.split_at_mut(HEAD_BYTES);
         let around = around(head, &trailer);
         let tag = Tag::from_slice(tag);
+        // Header and trailer stay readable and are authenticated: a changed label makes the tag wrong.
         let opened = self
             .0
             .decrypt_in_place_detached(&nonce(&trailer), &around, frame, tag);
@@ -139,6 +143,7 @@ fn around(head: &[u8], trailer: &[u8; TRAILER_BYTES]) -> Around {
 /// Returns the nonce: the departure and the sequence number.
 fn nonce(trailer: &[u8; TRAILER_BYTES]) -> Nonce {
     let mut nonce = [0; 12];
+    // The due time and the sequence number: 96 bits that no two frames of one direction and session share.
     nonce[..8].copy_from_slice(&trailer[20..28]);
     nonce[8..].copy_from_slice(&trailer[8..12]);
     nonce.into()

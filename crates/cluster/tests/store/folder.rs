@@ -57,6 +57,68 @@ fn leases_are_over_when_the_machine_has_started_anew() {
     assert_eq!(store.keep_alive(lease.id), Err(Error::LeaseLost(lease.id)));
 }
 
+/// A lease with more keys than changes are remembered: its end is one change.
+#[test]
+fn a_lease_with_many_keys_ends() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Folder::open(place.path()).unwrap();
+    let lease = store.grant(Duration::from_secs(3_600)).unwrap();
+    for first in (0..2_560).step_by(128) {
+        let keys = (first..first + 128).map(|number| format!("k/{number}"));
+        let txn = keys.fold(Txn::new(), |txn, key| txn.put_leased(key, "1", lease.id));
+        store.commit(&txn).unwrap();
+    }
+    let last = store.put("stays", b"1").unwrap();
+    let mut watch = store.watch("", last + 1).unwrap();
+    store.revoke(lease.id).unwrap();
+    assert_eq!(store.list("").unwrap().entries.len(), 1);
+    assert_eq!(watch.next(Duration::ZERO).unwrap().len(), 2_560);
+    store.put("stays", b"2").unwrap();
+    assert_eq!(watch.next(Duration::ZERO).unwrap().len(), 1);
+}
+
+/// Each of them would end a process or keep it for ever.
+#[test]
+fn a_file_with_impossible_revisions_is_no_store() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Folder::open(place.path()).unwrap();
+    let revision = store.put("key", b"1").unwrap();
+    let file = place.path().join("store.json");
+    let text = fs::read_to_string(&file).unwrap();
+    let most = u64::MAX.to_string();
+    for (old, new) in [
+        (
+            format!("\"revision\":{revision},\"entries\""),
+            format!("\"revision\":{most},\"entries\""),
+        ),
+        (
+            "\"last_lease\":0".to_owned(),
+            format!("\"last_lease\":{most}"),
+        ),
+        ("\"oldest\":1".to_owned(), format!("\"oldest\":{most}")),
+        (
+            format!("\"revision\":{revision},\"entry\""),
+            format!("\"revision\":{most},\"entry\""),
+        ),
+    ] {
+        assert!(text.contains(&old), "{old}: {text}");
+        fs::write(&file, text.replace(&old, &new)).unwrap();
+        let error = Folder::find(place.path()).unwrap_err().to_string();
+        assert!(error.contains("contradict"), "{new}: {error}");
+    }
+}
+
+#[test]
+fn no_pipe_is_waited_for() {
+    for name in ["store.json", "lock"] {
+        let place = tempfile::tempdir().unwrap();
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, place.path().join(name), kind, mode, 0).unwrap();
+        assert!(Folder::open(place.path()).is_err(), "{name}");
+    }
+}
+
 #[test]
 fn what_is_no_store_is_left_alone() {
     for text in [

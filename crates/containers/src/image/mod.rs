@@ -100,7 +100,7 @@ pub use error::{EntryFault, Error, Fault};
 pub use limits::Limits;
 pub use progress::{Progress, Silent, Step};
 pub use reference::Reference;
-pub use source::Source;
+pub use source::{Source, reads_challenge};
 pub use store::{
     Added, Held, Image, ImportOptions, Imported, Layer, Pruned, Removed, Store, Usage,
     default_folder,

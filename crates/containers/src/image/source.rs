@@ -1,5 +1,6 @@
 //! Sources of images.
 
+mod challenge;
 mod engine;
 mod files;
 mod found;
@@ -9,17 +10,34 @@ mod registry;
 mod rootfs;
 mod saved;
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::str::{self, FromStr};
 
 use crate::image::error::{Fault, Located};
 use crate::image::reference::Reference;
 use files::{Archive, Folder};
 use found::stem;
 
+pub use challenge::reads_challenge;
 pub(crate) use files::spool_file;
 pub(crate) use found::{Blob, Blobs, Context, Found};
 pub(crate) use pack::layer as pack_layer;
+
+/// Returns the parts before and behind the first colon.
+fn split_once(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = text.iter().position(|byte| *byte == b':')?;
+    Some((&text[..at], &text[at + 1..]))
+}
+
+/// Returns the name of an image as text.
+fn name_in(name: &[u8]) -> Result<&str, Fault> {
+    str::from_utf8(name).map_err(|_| Fault::BadName {
+        name: crate::image::error::shown(name),
+        reason: "a name is UTF-8",
+    })
+}
 
 /// The place of an image.
 ///
@@ -62,26 +80,7 @@ impl FromStr for Source {
     type Err = Fault;
 
     fn from_str(text: &str) -> Result<Self, Fault> {
-        let located = |rest: &str| match rest.split_once(':') {
-            Some((path, name)) => (PathBuf::from(path), Some(name.to_owned())),
-            None => (PathBuf::from(rest), None),
-        };
-        if let Some(name) = text.strip_prefix("docker://") {
-            return Ok(Self::Registry(name.parse()?));
-        }
-        Ok(match text.split_once(':') {
-            Some(("oci", rest)) => {
-                let (path, image) = located(rest);
-                Self::Layout { path, image }
-            }
-            Some(("oci-archive" | "docker-archive", rest)) => {
-                let (path, image) = located(rest);
-                Self::Archive { path, image }
-            }
-            Some(("rootfs", rest)) => Self::RootFs(rest.into()),
-            Some(("docker-daemon", rest)) => Self::Engine(rest.parse()?),
-            _ => Self::Path(text.into()),
-        })
+        Self::of(OsStr::new(text))
     }
 }
 
@@ -104,6 +103,37 @@ impl std::fmt::Display for Source {
 }
 
 impl Source {
+    /// Parses a source whose path may be no UTF-8.
+    ///
+    /// # Errors
+    /// [`Fault::BadName`] for an invalid name of an image.
+    pub fn of(text: &OsStr) -> Result<Self, Fault> {
+        let bytes = text.as_bytes();
+        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+        let located = |rest: &[u8]| -> Result<_, Fault> {
+            match split_once(rest) {
+                Some((file, name)) => Ok((path(file), Some(name_in(name)?.to_owned()))),
+                None => Ok((path(rest), None)),
+            }
+        };
+        if let Some(name) = bytes.strip_prefix(b"docker://") {
+            return Ok(Self::Registry(name_in(name)?.parse()?));
+        }
+        Ok(match split_once(bytes) {
+            Some((b"oci", rest)) => {
+                let (path, image) = located(rest)?;
+                Self::Layout { path, image }
+            }
+            Some((b"oci-archive" | b"docker-archive", rest)) => {
+                let (path, image) = located(rest)?;
+                Self::Archive { path, image }
+            }
+            Some((b"rootfs", rest)) => Self::RootFs(path(rest)),
+            Some((b"docker-daemon", rest)) => Self::Engine(name_in(rest)?.parse()?),
+            _ => Self::Path(text.into()),
+        })
+    }
+
     /// Makes a relative path absolute: it is below `folder`.
     #[must_use]
     pub fn beneath(mut self, folder: &Path) -> Self {

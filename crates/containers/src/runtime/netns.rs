@@ -177,7 +177,9 @@ impl Node for NetnsNode {
     }
 
     fn stack(&self) -> Result<Option<Stack>> {
-        self.netlink().stack().map(Some)
+        let mut stack = self.netlink().stack()?;
+        stack.add_filters(&self.ns)?;
+        Ok(Some(stack))
     }
 
     fn watch(&self, watch: &StackWatch, number: u32) -> Result<()> {

@@ -22,6 +22,7 @@ use serde_json::Value;
 pub use evidence::Evidence;
 pub use junit::{Case, CaseEnd, Suite, junit};
 pub use live::lost;
+pub use printed::reads_columns;
 
 /// The outcome of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]

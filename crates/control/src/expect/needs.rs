@@ -103,12 +103,14 @@ fn of_flow(
     let flow = evidence.flow(name).ok()?;
     let known = flow.trustworthy.filter(|_| !window.is_all());
     let marked = known.and_then(|_| evidence.marked(name, window));
-    if let Some((marked, all)) = marked.filter(|(_, all)| *all > 0) {
+    // A window with all samples is about the whole flow, whose verdict exists: of a transfer, the share of its time counts
+    // there, which its samples do not have.
+    let is_part = |all: usize| all > 0 && all as u64 != flow.samples;
+    if let Some((marked, all)) = marked.filter(|(_, all)| is_part(*all)) {
         let too_many = marked as f64 > ALLOWED * all as f64;
         let when = window.in_words();
-        return too_many.then(|| {
-            format!("flow {name} is affected: {marked} of {all} samples{when} met late frames")
-        });
+        return too_many
+            .then(|| format!("{marked} of {all} samples of flow {name}{when} met late frames"));
     }
     match flow.trustworthy {
         Some(true) => None,

@@ -50,6 +50,18 @@ pub(crate) fn rows(mut file: impl BufRead, names: &[&str]) -> Result<Vec<Vec<Str
     Ok(rows)
 }
 
+/// Returns whether an output has a column of this name, as statements about the output of programs read it. For fuzz tests.
+///
+/// # Panics
+/// When a row has another number of cells than was requested.
+#[must_use]
+pub fn reads_columns(output: &[u8], name: &str) -> bool {
+    let read = rows(output, &[name, name]);
+    let all = read.iter().flatten();
+    all.for_each(|row| assert_eq!(row.len(), 2, "{row:?}"));
+    read.is_ok()
+}
+
 /// The agreement of several outputs: the number of keys for which all values are the same, the number of keys for which all
 /// outputs have a value, and the number of all keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

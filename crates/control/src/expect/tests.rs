@@ -257,7 +257,12 @@ fn a_statement_is_judged_by_what_it_needs() {
     assert_eq!(found[2], Err("flow echo is affected: late".to_owned()));
     assert_eq!(found[3], Ok(false));
     std::fs::write(dir.path().join("flows/echo.csv"), "t_s,marked\n0.5,1\n").unwrap();
-    assert!(judged(expect, &run)[3].is_err());
+    let words = "1 of 1 samples of flow echo until 1 s met late frames";
+    assert_eq!(judged(expect, &run)[3], Err(words.to_owned()));
+    // A statement about a time that has all samples agrees with the flow's own verdict.
+    let echo = &mut run.summary.flows[0];
+    (echo.samples, echo.trustworthy, echo.doubt) = (1, Some(true), None);
+    assert_eq!(judged(expect, &run)[3], Ok(false));
     // Without data about the flow, the run's lateness decides.
     run.summary.flows[0].trustworthy = None;
     assert!(

@@ -54,7 +54,7 @@ impl Column {
 
 /// The metrics of interfaces, or of edges, that a folder of columns has, by the names of their columns.
 pub(super) fn metrics(folder: &Path, of_interfaces: bool) -> Vec<&'static str> {
-    let all = SampleMetric::ALL.into_iter();
+    let all = SampleMetric::ALL.iter().copied();
     all.filter(|metric| metric.of_interfaces() == of_interfaces)
         .map(SampleMetric::as_str)
         .filter(|name| folder.join(metric_file(name)).is_file())
@@ -66,11 +66,24 @@ pub(super) fn metric_file(name: &str) -> String {
     format!("{name}.u64")
 }
 
+/// Maximum number of places in the columns of a profile. A lab of 100,000 nodes has a tenth of them.
+const MOST_PLACES: usize = 4_000_000;
+
 /// Node and port of each place in the columns of a profile.
 pub(super) fn index(folder: &Path) -> Result<Vec<(String, String)>, Error> {
     let path = folder.join("index.csv");
     let text = files::read_text(&path);
-    let text = text.map_err(|source| Error::NoDocument { path, source })?;
+    let text = text.map_err(|source| Error::NoDocument {
+        path: path.clone(),
+        source,
+    })?;
+    if text.lines().nth(MOST_PLACES + 1).is_some() {
+        return Err(Error::BadTable {
+            path,
+            line: MOST_PLACES + 2,
+            reason: format!("more than {MOST_PLACES} interfaces"),
+        });
+    }
     let place = |line: &str| {
         let mut cells = line.split(',').skip(1).map(str::to_owned);
         (
@@ -144,7 +157,8 @@ impl Run {
         let received = last(&folder, "rx_bytes.u64", width)?;
         let sent = last(&folder, "tx_bytes.u64", width)?;
         let mut places: Vec<usize> = names.keys().copied().collect();
-        places.sort_by_key(|place| std::cmp::Reverse(received[*place] + sent[*place]));
+        places
+            .sort_by_key(|place| std::cmp::Reverse(received[*place].saturating_add(sent[*place])));
         let others = places.split_off(places.len().min(SINGLE));
         places.sort_unstable();
         let mut panels = Vec::new();
@@ -182,6 +196,29 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Results of others: counters at their limits, and an index without end.
+    #[test]
+    fn columns_of_others_are_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("interfaces");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(dir.path().join("manifest.json"), "{}").unwrap();
+        for (name, numbers) in [
+            ("t_ns.i64", vec![0_u64, 1]),
+            ("rx_bytes.u64", vec![0, u64::MAX]),
+            ("tx_bytes.u64", vec![0, u64::MAX]),
+        ] {
+            let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+            std::fs::write(folder.join(name), bytes).unwrap();
+        }
+        let run = Run::open(dir.path()).unwrap();
+        std::fs::write(folder.join("index.csv"), "place,node,port\n0,a,eth0\n").unwrap();
+        assert!(run.ports_picture().unwrap().starts_with("<svg"));
+        std::fs::write(folder.join("index.csv"), "\n".repeat(MOST_PLACES + 2)).unwrap();
+        let error = run.ports_picture().unwrap_err().to_string();
+        assert!(error.contains("more than 4000000 interfaces"), "{error}");
+    }
 
     #[test]
     fn rates_are_differences_of_counters_over_their_time() {

@@ -232,7 +232,7 @@ fn latest_of(all: impl Iterator<Item = Option<u64>>) -> Option<u64> {
 
 /// The sum of those that are known; `None` without any.
 fn sum_of(all: impl Iterator<Item = Option<u64>>) -> Option<u64> {
-    all.flatten().reduce(|a, b| a + b)
+    all.flatten().reduce(u64::saturating_add)
 }
 
 /// Returns the convergence of the whole lab: the time at which routes have first converged on all machines, and the number
@@ -257,11 +257,15 @@ fn daemons_of<'a>(machine: &str, summary: &'a Summary) -> Vec<DaemonsRow> {
     summary.daemons.iter().map(named).collect()
 }
 
+/// Rows of a machine that are merged: no machine writes more, and each is compared with those before it.
+const MOST_CHANGES: usize = 10_000;
+
 /// Returns the changes of all machines, sorted by time and without duplicates. If not all machines have seen a change, such
 /// as the death of a daemon, its duration for the whole lab is unknown.
 fn changes_of(all: &[&[ChangeRow]]) -> Vec<ChangeRow> {
     let mut seen: Vec<(ChangeRow, usize)> = Vec::new();
-    for row in all.iter().copied().flatten() {
+    let rows = all.iter().flat_map(|rows| rows.iter().take(MOST_CHANGES));
+    for row in rows {
         let same = |(known, _): &&mut (ChangeRow, usize)| {
             (known.t_ns, known.kind) == (row.t_ns, row.kind)
                 && (&known.cause, &known.objects) == (&row.cause, &row.objects)

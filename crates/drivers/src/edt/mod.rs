@@ -110,6 +110,7 @@ impl Edt {
                 ..VethEnd::default()
             };
             batch.create_veth(&end(&names[0], send), &end(&names[1], receive))?;
+            // `fq` holds each frame until the departure time that the program has written into it (EDT).
             batch.tc(TcVerb::AddQdisc, &fq(send));
             for (ifindex, parent, program) in [
                 (send, Tc::EGRESS, Program::Depart),
@@ -121,6 +122,7 @@ impl Edt {
                     &self.programs.filter(program, ifindex, parent)?,
                 );
             }
+            // The filters exist before the link is up, so no frame passes without a program.
             batch.link_up(send).link_up(receive);
         }
         Socket::open_in(ns)?.send(&mut batch)?;
@@ -167,6 +169,7 @@ fn fq(ifindex: u32) -> Tc<'static> {
     let options = Attributes::default()
         .u32(PLIMIT, FQ_FRAMES)
         .u32(FLOW_PLIMIT, FQ_FRAMES)
+        // The rate of each edge is part of its departure times, and `fq` must not add its own.
         .u32(RATE_ENABLE, 0)
         .u32(BUCKETS_LOG, 14)
         // Use all bits of the hash, so that an edge never shares its flow with another.
@@ -248,6 +251,7 @@ impl Backend for EdtBackend {
         let mut lateness = Histogram::new();
         for (bucket, n) in self.lateness()?.into_iter().enumerate() {
             let forgotten = self.forgotten.get(bucket).copied().unwrap_or(0);
+            // The programs only count upwards. The counts at the last reset are subtracted here.
             if n > forgotten {
                 lateness.record_n(lateness_of(bucket), n - forgotten);
             }
@@ -269,6 +273,7 @@ impl Backend for EdtBackend {
             edges,
             counters: sum,
             dropped_no_edge: total(|c| c.no_edge) + total(|c| c.gone),
+            // The kernel has no count of waiting frames, so it is the difference of the others.
             held: accepted.saturating_sub(released + fq_drops + backlog) as usize,
         };
         let (lateness, early) = (lateness.quantiles(), total(|c| c.early));

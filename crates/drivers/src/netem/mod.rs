@@ -25,7 +25,10 @@ mod qdiscs;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::num::NonZeroU64;
 
-use constel_host::netlink::{Batch, LinkChange, QdiscStats, Socket, TcVerb, VethEnd};
+use constel_host::Error;
+use constel_host::netlink::{
+    Batch, BatchError, LinkChange, QdiscStats, Socket, Tc, TcVerb, VethEnd,
+};
 use constel_host::netns::NetNs;
 use constel_link::{EdgeCounters, EdgeStats, Nanos, PlaneReport, PortId, Quantiles, Totals};
 
@@ -72,12 +75,19 @@ impl InKernel for Netem {
             ..VethEnd::default()
         };
         let host_end = host_ifindex(port);
-        batch.create_veth(&end(&names[0], send), &end(&names[1], receive))?;
+        // A port whose host end was deleted and created again still has its service pair.
+        batch
+            .create_veth(&end(&names[0], send), &end(&names[1], receive))?
+            .tolerate(libc::EEXIST);
         batch.tc(TcVerb::AddQdisc, &clsact(host_end));
         batch.tc(TcVerb::AddFilter, &filters::drop_the_rest(host_end));
         batch.tc(TcVerb::AddQdisc, &root(host_end));
-        batch.tc(TcVerb::AddQdisc, &root(send));
-        batch.tc(TcVerb::AddQdisc, &clsact(receive));
+        batch
+            .tc(TcVerb::AddQdisc, &root(send))
+            .tolerate(libc::EEXIST);
+        batch
+            .tc(TcVerb::AddQdisc, &clsact(receive))
+            .tolerate(libc::EEXIST);
         // The end that is set up last has its carrier at once, and sends at once. The kernel activates the other one later
         // (`linkwatch`: 100 interfaces a second), and drops all frames that are sent by it before; nothing sends there.
         for ifindex in [receive, send] {
@@ -222,20 +232,47 @@ impl NetemBackend {
 
     /// Deletes the filters of the edge, so that no frame takes it.
     fn hide(&mut self, way: &mut EdgeObjects) {
-        self.batch
-            .tc(TcVerb::DeleteFilter, &filters::unicast(way, false));
+        delete(&mut self.batch, &filters::unicast(way, false));
         if std::mem::take(&mut way.group) {
-            self.batch
-                .tc(TcVerb::DeleteFilter, &filters::group(way, false));
+            delete(&mut self.batch, &filters::group(way, false));
         }
         if std::mem::take(&mut way.only) {
-            self.batch
-                .tc(TcVerb::DeleteFilter, &filters::only(way, false));
+            delete(&mut self.batch, &filters::only(way, false));
         }
+        self.forget(way);
+    }
+
+    /// Records that no filter directs frames to the edge.
+    fn forget(&mut self, way: &mut EdgeObjects) {
         way.live = false;
         if let Some(list) = self.live.get_mut(&way.edge.0) {
             list.retain(|edge| *edge != way.edge);
         }
+    }
+
+    /// Prepares an edge for being set again after the host end of one of its ports was created again.
+    fn lift(&mut self, edge: Edge, port: u32) -> Result<()> {
+        let Some(mut way) = self.edges.get(&edge).copied() else {
+            return Ok(());
+        };
+        if edge.0 == port {
+            // The filters were on that interface.
+            (way.group, way.only) = (false, false);
+            self.forget(&mut way);
+        } else if way.live {
+            // Filters of other ports lead to the deleted interface: the kernel does not look up its number again.
+            self.hide(&mut way);
+        }
+        if edge.1 == port {
+            way.line = self.new_class(host_ifindex(PortId(port)))?;
+            if way.service.is_some() {
+                let filter = filters::served(&way);
+                delete(&mut self.batch, &filter);
+                self.batch.tc(TcVerb::AddFilter, &filter);
+            }
+        }
+        self.edges.insert(edge, way);
+        Ok(())
     }
 
     fn show(&mut self, edge: Edge) {
@@ -258,12 +295,10 @@ impl NetemBackend {
                 continue;
             };
             if alone && std::mem::take(&mut way.group) {
-                self.batch
-                    .tc(TcVerb::DeleteFilter, &filters::group(way, false));
+                delete(&mut self.batch, &filters::group(way, false));
             }
             if !alone && std::mem::take(&mut way.only) {
-                self.batch
-                    .tc(TcVerb::DeleteFilter, &filters::only(way, false));
+                delete(&mut self.batch, &filters::only(way, false));
             }
             if alone && !std::mem::replace(&mut way.only, true) {
                 self.batch.tc(TcVerb::AddFilter, &filters::only(way, true));
@@ -287,6 +322,22 @@ impl NetemBackend {
             self.edges.insert(edge, way);
             self.arrange(edge.0);
         }
+    }
+
+    /// Returns whether requests were refused because a port's host end is missing, or is just being created again: a
+    /// program in a node deleted the port's interface, and the host end with it.
+    fn is_of_a_missing_port(&mut self, refusal: &BatchError) -> Result<bool> {
+        let missing = [libc::ENODEV, libc::ENOENT, libc::EINVAL];
+        if !refusal.failures.iter().all(|f| missing.contains(&f.errno)) {
+            return Ok(false);
+        }
+        let roots = self.socket.qdiscs()?;
+        let roots = roots
+            .iter()
+            .filter(|qdisc| qdisc.parent == Tc::ROOT && qdisc.kind == "htb");
+        let whole: BTreeSet<u32> = roots.map(|qdisc| qdisc.ifindex).collect();
+        let mut ports = self.edges.keys().flat_map(|edge| [edge.0, edge.1]);
+        Ok(ports.any(|port| !whole.contains(&host_ifindex(PortId(port)))))
     }
 
     /// Returns the counters of the two disciplines of an edge, and the number of frames held.
@@ -341,6 +392,13 @@ impl NetemBackend {
     }
 }
 
+/// Adds the request that deletes a filter. One that could not be added, because a port was missing, is not there.
+fn delete(batch: &mut Batch, filter: &Tc<'_>) {
+    batch
+        .tc(TcVerb::DeleteFilter, filter)
+        .tolerate(libc::ENOENT);
+}
+
 impl Backend for NetemBackend {
     fn room(&self, _wanted: usize) -> Result<()> {
         // Class numbers of an interface may run out; `new_class` checks that per interface.
@@ -359,7 +417,34 @@ impl Backend for NetemBackend {
     }
 
     fn commit(&mut self) -> Result<()> {
-        Ok(self.socket.send(&mut self.batch)?)
+        match self.socket.send(&mut self.batch) {
+            // The refused requests are repeated when the port exists again.
+            Err(Error::Batch(refusal)) if self.is_of_a_missing_port(&refusal)? => Ok(()),
+            sent => Ok(sent?),
+        }
+    }
+
+    fn renew(&mut self, ledger: &Ledger, ports: &[PortId]) -> Result<()> {
+        self.batch.clear();
+        for &PortId(port) in ports {
+            // The classes went with the interface.
+            self.classes.remove(&host_ifindex(PortId(port)));
+            let all = self.edges.keys().copied();
+            let mut own: Vec<Edge> = all
+                .filter(|edge| edge.0 == port || edge.1 == port)
+                .collect();
+            own.sort_unstable();
+            for &edge in &own {
+                self.lift(edge, port)?;
+            }
+            for edge in own {
+                match ledger.edge(edge) {
+                    Some((base, effects)) => self.set(edge, base, &effects)?,
+                    None => self.arrange(edge.0),
+                }
+            }
+        }
+        self.commit()
     }
 
     fn settle(&mut self) -> Result<()> {

@@ -11,19 +11,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-use constel_link::{DropCause, Frames, Nanos, PortId, mac_of};
+use constel_link::{Nanos, PortId};
 
-use super::command::Signals;
+use super::bell::Signals;
 use super::gso::GsoFrame;
 use super::instant::Instants;
-use super::intake::INTAKE;
 use super::layout::SlotRef;
 use super::object::Loaded;
 use super::owners::Owners;
 use super::spsc::{Consumer, Producer, ring};
-use super::thread::{INTAKES_PER_TURN, Thread};
-use super::ways::{EdgeChoice, PortEdges};
-use crate::clock::mono_ns;
+use super::ways::PortEdges;
 
 /// Maximum number of frames in transit from one thread to another.
 const RING: usize = 4096;
@@ -31,18 +28,17 @@ const RING: usize = 4096;
 const RESERVE: usize = 64;
 /// A ring longer than this is emptied before edges that are behind get their turn.
 const LONG: usize = 512;
-const GROUP: [u8; 6] = [0xff; 6];
 
 /// A frame for an edge of another thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handed {
-    ts_ns: Nanos,
-    from: PortId,
+    pub(super) ts_ns: Nanos,
+    pub(super) from: PortId,
     /// `None`: all edges of `from` that belong to the other thread.
-    to: Option<PortId>,
+    pub(super) to: Option<PortId>,
     /// The port that its slots are charged to, by its number among interfaces.
-    owner: u32,
-    frame: SlotRef,
+    pub(super) owner: u32,
+    pub(super) frame: SlotRef,
 }
 
 /// Items that threads pass to each other.
@@ -56,12 +52,12 @@ pub(crate) enum Item {
     Mark(bool),
 }
 
-type Edge = (PortId, Option<PortId>);
+pub(super) type Edge = (PortId, Option<PortId>);
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Refused {
-    frames: u64,
-    bytes: u64,
+    pub(super) frames: u64,
+    pub(super) bytes: u64,
 }
 
 /// The ring to another thread.
@@ -77,9 +73,9 @@ struct Outbound {
 /// One thread's part of the transfer, if there are several threads.
 #[derive(Debug)]
 pub(crate) struct Across {
-    me: usize,
+    pub(super) me: usize,
     loaded: Arc<Loaded>,
-    owners: Arc<Owners>,
+    pub(super) owners: Arc<Owners>,
     pub(super) ways: PortEdges,
     /// By thread.
     out: Vec<Option<Outbound>>,
@@ -115,6 +111,7 @@ impl Across {
                 instants: instants(),
             })
             .collect();
+        // A ring for each ordered pair of threads, so that each has one writer and one reader and needs no lock.
         for from in 0..threads {
             for to in 0..threads {
                 let (out, source) = (from != to).then(|| ring(RING)).unzip();
@@ -132,7 +129,7 @@ impl Across {
     }
 
     /// Returns whether there is room for one more frame of this port. A port that floods leaves room for others.
-    fn has_room(&mut self, thread: usize, from: PortId) -> bool {
+    pub(super) fn has_room(&mut self, thread: usize, from: PortId) -> bool {
         let Some(out) = self.out.get_mut(thread).and_then(Option::as_mut) else {
             return false;
         };
@@ -147,6 +144,24 @@ impl Across {
         room > 0 && (waiting as usize) < room
     }
 
+    /// Passes a frame of this port on, which has [room](Across::has_room).
+    pub(super) fn hand_over(&mut self, thread: usize, from: PortId, item: Item) {
+        let count = &mut self.handed[from.0 as usize];
+        *count = count.wrapping_add(1);
+        let pushed = self.push(thread, item);
+        debug_assert!(pushed, "there was room");
+    }
+
+    /// Counts a frame of this port, of another thread, that was taken here.
+    pub(super) fn took(&self, from: PortId) {
+        self.taken[from.0 as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the number of threads that send items to this one, itself included.
+    pub(super) fn sources(&self) -> usize {
+        self.sources.len()
+    }
+
     fn push(&mut self, thread: usize, item: Item) -> bool {
         let Some(out) = self.out.get_mut(thread).and_then(Option::as_mut) else {
             return false;
@@ -155,7 +170,7 @@ impl Across {
         out.ring.push(item).is_ok()
     }
 
-    fn refuse(&mut self, thread: usize, edge: Edge, bytes: u64) {
+    pub(super) fn refuse(&mut self, thread: usize, edge: Edge, bytes: u64) {
         if let Some(out) = self.out.get_mut(thread).and_then(Option::as_mut) {
             let refused = out.refused.entry(edge).or_default();
             refused.frames += 1;
@@ -164,8 +179,9 @@ impl Across {
     }
 
     /// Passes the counts of refused frames to the other threads as soon as there is room.
-    fn tell_refused(&mut self) {
+    pub(super) fn tell_refused(&mut self) {
         for out in self.out.iter_mut().flatten() {
+            // The counts of refused frames use a reserve of the ring that frames may not use.
             while !out.refused.is_empty() && out.ring.room() > RESERVE / 2 {
                 let Some(&edge) = out.refused.keys().next() else {
                     break;
@@ -210,7 +226,7 @@ impl Across {
     }
 
     /// Takes the next item from another thread. Frames sent after its mark wait until the change is made here.
-    fn next(&mut self, source: usize) -> Option<Item> {
+    pub(super) fn next(&mut self, source: usize) -> Option<Item> {
         let ring = self.sources.get_mut(source)?.as_mut()?;
         // Counts of refused frames need not wait: no frame comes with them.
         if self.instants.has_mark(source) && !matches!(ring.peek()?, Item::Refused(..)) {
@@ -225,246 +241,17 @@ impl Across {
         sources.any(Consumer::has_some)
     }
 
-    fn is_long(&self) -> bool {
+    pub(super) fn is_long(&self) -> bool {
         let mut sources = self.sources.iter().flatten();
         sources.any(|source| source.waiting() > LONG)
     }
 
     /// Returns the number of this port's edges for each thread.
-    fn spread(&self, from: PortId) -> [u32; super::layout::THREADS_MAX] {
+    pub(super) fn spread(&self, from: PortId) -> [u32; super::layout::THREADS_MAX] {
         let mut counts = [0; super::layout::THREADS_MAX];
         for to in self.ways.far(from) {
             counts[self.owners.of(*to)] += 1;
         }
         counts
-    }
-}
-
-impl Thread {
-    /// Passes a frame to the edges of its port. Returns the number of frames to which the work amounts.
-    #[inline]
-    pub(super) fn enter(
-        &mut self,
-        ts_ns: Nanos,
-        from: PortId,
-        destination: [u8; 6],
-        frame: SlotRef,
-    ) -> usize {
-        if self.across.is_some() {
-            self.enter_anywhere(ts_ns, from, destination, frame)
-        } else {
-            self.enter_here(ts_ns, from, destination, frame)
-        }
-    }
-
-    /// Does the same if all edges belong to this thread.
-    #[inline(always)]
-    fn enter_here(
-        &mut self,
-        ts_ns: Nanos,
-        from: PortId,
-        destination: [u8; 6],
-        frame: SlotRef,
-    ) -> usize {
-        if frame.is_gso() {
-            return self.take_gso(ts_ns, from, destination, frame);
-        }
-        let len = u32::from(frame.len);
-        self.pool.enters(ts_ns, from, frame);
-        self.table
-            .arrive(ts_ns, from, destination, len, frame, &mut self.pool)
-    }
-
-    #[inline(never)]
-    fn enter_anywhere(
-        &mut self,
-        ts_ns: Nanos,
-        from: PortId,
-        destination: [u8; 6],
-        frame: SlotRef,
-    ) -> usize {
-        let Some(across) = &mut self.across else {
-            return 1;
-        };
-        match across.ways.of(from, destination) {
-            EdgeChoice::One(to) => {
-                let owner = across.owners.of(to);
-                if owner == across.me {
-                    self.enter_here(ts_ns, from, destination, frame)
-                } else {
-                    self.hand_over(owner, ts_ns, (from, Some(to)), frame);
-                    1
-                }
-            }
-            EdgeChoice::All => self.each_frame(frame, |relay, frame| {
-                relay.enter_all(ts_ns, from, frame);
-            }),
-            EdgeChoice::None => {
-                self.pool.enters(ts_ns, from, frame);
-                self.table.no_way(from, frame, &mut self.pool);
-                1
-            }
-        }
-    }
-
-    /// Passes on a frame for all edges of its port: each thread that has some of them gets a copy.
-    fn enter_all(&mut self, ts_ns: Nanos, from: PortId, frame: SlotRef) {
-        let Some(across) = &self.across else {
-            return;
-        };
-        let (me, counts) = (across.me, across.spread(from));
-        self.pool.enters(ts_ns, from, frame);
-        let others = |thread: &usize| *thread != me && counts[*thread] > 0;
-        let here = counts[me] > 0;
-        let mut others: Vec<usize> = (0..counts.len()).filter(others).collect();
-        // One receiver gets the frame itself instead of a copy.
-        let last = if here { None } else { others.pop() };
-        for thread in others {
-            match self.pool.duplicate(&frame) {
-                Some(copy) => self.hand_over(thread, ts_ns, (from, None), copy),
-                // The copy would have taken all edges of that thread.
-                None => self.state.no_slot += u64::from(counts[thread]),
-            }
-        }
-        if let Some(thread) = last {
-            self.hand_over(thread, ts_ns, (from, None), frame);
-        } else {
-            let len = u32::from(frame.len);
-            self.table
-                .arrive(ts_ns, from, GROUP, len, frame, &mut self.pool);
-        }
-    }
-
-    /// Passes a frame to the thread that has the edge. The frame is refused if there is no room.
-    fn hand_over(&mut self, thread: usize, ts_ns: Nanos, edge: Edge, frame: SlotRef) {
-        let Some(across) = &mut self.across else {
-            return;
-        };
-        let (from, to) = edge;
-        if !across.has_room(thread, from) {
-            let gso = self.pool.gso(frame).map(|gso| u64::from(gso.len));
-            across.refuse(thread, edge, gso.unwrap_or(frame.len.into()));
-            // A frame for all edges was recorded by `enter_all` before.
-            if to.is_some() {
-                self.pool.enters(ts_ns, from, frame);
-            }
-            self.pool.discard(frame, DropCause::Overload);
-            return;
-        }
-        let handed = |owner| Handed {
-            ts_ns,
-            from,
-            to,
-            owner,
-            frame,
-        };
-        let item = if frame.is_gso() {
-            let Some(gso) = self.pool.hand_out_gso(frame) else {
-                return;
-            };
-            let owner = self.pool.owner(gso.slots[0]);
-            gso.slots.iter().for_each(|&slot| self.pool.hand_out(slot));
-            Item::Gso(handed(owner), Box::new(gso))
-        } else {
-            let owner = self.pool.owner(frame.slot);
-            self.pool.hand_out(frame.slot);
-            Item::Frame(handed(owner))
-        };
-        let count = &mut across.handed[from.0 as usize];
-        *count = count.wrapping_add(1);
-        let pushed = across.push(thread, item);
-        debug_assert!(pushed, "there was room");
-    }
-
-    /// Takes the items that other threads sent for edges of this one. Returns whether there were any.
-    pub(super) fn take_handed(&mut self) -> bool {
-        if self.across.is_none() {
-            return false;
-        }
-        let mut any = self.take_some();
-        // A thread that fills a ring must not delay frames that are due on other edges, so those are sent between two
-        // intakes.
-        for _ in 0..INTAKES_PER_TURN {
-            let long = self.across.as_ref().is_some_and(|across| across.is_long());
-            if !long || !self.take_some() {
-                break;
-            }
-            any = true;
-            self.send_punctual(mono_ns());
-        }
-        if let Some(across) = &mut self.across {
-            across.tell_refused();
-            across.knock();
-        }
-        self.pool.collect_returned();
-        any
-    }
-
-    fn take_some(&mut self) -> bool {
-        let sources = self
-            .across
-            .as_ref()
-            .map_or(0, |across| across.sources.len());
-        let mut any = false;
-        for source in 0..sources {
-            // Each source gets a share of the turn, so that no thread keeps the others waiting.
-            let mut work = 0;
-            while work < INTAKE
-                && let Some(across) = &mut self.across
-                && let Some(item) = across.next(source)
-            {
-                any = true;
-                work += match item {
-                    Item::Frame(handed) => {
-                        self.pool.adopt(handed.frame.slot, handed.owner);
-                        self.take_one(handed, handed.frame)
-                    }
-                    Item::Gso(handed, gso) => {
-                        let flags = handed.frame.flags;
-                        let frame = self.pool.adopt_gso(*gso, handed.owner, flags);
-                        self.take_one(handed, frame)
-                    }
-                    Item::Refused((from, to), refused) => {
-                        self.table
-                            .turned_away(from, to, refused.frames, refused.bytes);
-                        1
-                    }
-                    Item::Mark(can) => {
-                        across.instants.mark(source, can);
-                        1
-                    }
-                }
-                .max(1);
-            }
-        }
-        if any {
-            self.state.frames(mono_ns());
-        }
-        any
-    }
-
-    /// Handles a frame that another thread captured.
-    fn take_one(&mut self, handed: Handed, frame: SlotRef) -> usize {
-        let Handed {
-            ts_ns, from, to, ..
-        } = handed;
-        if let Some(across) = &self.across {
-            across.taken[from.0 as usize].fetch_add(1, Ordering::Relaxed);
-        }
-        match to {
-            Some(to) if self.table.has(from, to) => self.enter_here(ts_ns, from, mac_of(to), frame),
-            // The edge was removed while the frame was in transit between the threads.
-            Some(_) => {
-                self.pool.enters(ts_ns, from, frame);
-                self.table.no_way(from, frame, &mut self.pool);
-                1
-            }
-            None => {
-                self.pool.came(ts_ns, from, frame);
-                let len = u32::from(frame.len);
-                let (table, pool) = (&mut self.table, &mut self.pool);
-                table.arrive(ts_ns, from, GROUP, len, frame, pool)
-            }
-        }
     }
 }

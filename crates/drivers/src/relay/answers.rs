@@ -1,25 +1,23 @@
 //! Commands of other threads to a relay thread: updates and queries.
 
-use std::sync::mpsc::SyncSender;
+use constel_link::{Effects, Histogram, LateFrames, Quantiles};
 
-use constel_link::{
-    CheckedEffects, CheckedUpdate, Effects, Histogram, LateFrames, Nanos, Quantiles, UpdateError,
-};
-
-use super::command::{Command, PLACES_PER_TURN, UpdateReply};
+use super::command::{Command, PLACES_PER_TURN, Query};
+use super::data_path::DataPath;
 use super::instant::Change;
-use super::state::{Class, Scheduled};
+use super::sched::Scheduler;
+use super::state::Class;
 use super::stats::{EmulatorDrops, RelayStats, ThreadStats};
-use super::thread::Thread;
+use super::this_thread::ThisThread;
 use crate::clock::mono_ns;
-use crate::update::{Applied, KnownEffects};
+use crate::update::KnownEffects;
 
 /// Number of edges whose times are returned at a time: some 20 us of work.
 const TIMES_PER_TURN: usize = 8;
 
-impl Thread {
-    /// Handles one command of another thread.
-    pub(super) fn handle_command(&mut self, command: Command) {
+impl DataPath {
+    /// Handles one command of another thread; its statistics include those of the scheduler.
+    pub(super) fn handle_command(&mut self, command: Command, sched: &Scheduler) {
         // The requester may have given up, so a failed reply is ignored.
         match command {
             Command::Apply {
@@ -52,9 +50,6 @@ impl Thread {
                 }
                 self.schedule(at_ns, change);
             }
-            Command::Transit(first, most, reply) => {
-                let _ = reply.try_send(self.transit.counts(first, most));
-            }
             Command::Tap(tap, reply) => {
                 self.pool.add_tap(tap);
                 let _ = reply.try_send(());
@@ -73,20 +68,6 @@ impl Thread {
                 self.far.come_home(&ports);
                 let _ = reply.try_send(());
             }
-            Command::Stats(reply) => {
-                let stats = self.stats();
-                let _ = reply.try_send(stats);
-            }
-            Command::Edge(from, to, reply) => {
-                let _ = reply.try_send(self.table.edge_stats(from, to));
-            }
-            Command::Edges(start, reply) => {
-                let mut edges = Vec::with_capacity(PLACES_PER_TURN);
-                let more = self
-                    .table
-                    .stats_of_places(start, PLACES_PER_TURN, &mut edges);
-                let _ = reply.try_send((edges, more));
-            }
             Command::ApplyEffects(changes, reply) => {
                 let now = mono_ns();
                 // Frames that arrived before get the old effects.
@@ -94,24 +75,7 @@ impl Thread {
                 while self.intake(now) {}
                 self.apply_effects(now, &changes, &reply);
             }
-            Command::Effects(from, to, reply) => {
-                let in_force = self.table.effects(from, to);
-                let own = self.table.own_effects(from, to).cloned();
-                let _ = reply.try_send(KnownEffects {
-                    in_force: in_force.map_or_else(Effects::default, |e| (*e).clone()),
-                    own: own.unwrap_or_default(),
-                });
-            }
-            Command::Lateness(reply) => {
-                let _ = reply.try_send(self.state.lateness.clone());
-            }
-            Command::Stalls(reply) => {
-                let _ = reply.try_send(self.state.stalls.kept());
-            }
             Command::LateBeyond(bound_ns) => self.state.late.beyond(bound_ns),
-            Command::LateSpells(reply) => {
-                let _ = reply.try_send(self.state.late.take());
-            }
             Command::ClearLateness => {
                 self.state.late.clear();
                 self.state.lateness.clear();
@@ -132,60 +96,67 @@ impl Thread {
                 while self.intake(now) {}
                 let _ = reply.try_send(self.externals.steer_by(steer));
             }
-            Command::Externals(reply) => {
-                let _ = reply.try_send(self.externals.counts());
-            }
-            Command::Times(start, reply) => {
-                let _ = reply.try_send(self.externals.times.some(start, TIMES_PER_TURN));
-            }
             Command::ForgetTimes(ports) => self.externals.times.forget(&ports),
-            Command::Air(reply) => {
-                let _ = reply.try_send(self.air.counters());
-            }
             Command::Classify(names, class_of) => {
                 self.state.classes = names.into_iter().map(Class::new).collect();
                 self.state.class_of = class_of;
             }
-            Command::Classes(reply) => {
+            Command::Query(query) => self.answer(query, sched),
+        }
+    }
+
+    fn answer(&mut self, query: Query, sched: &Scheduler) {
+        match query {
+            Query::Transit(first, most, reply) => {
+                let _ = reply.try_send(self.transit.counts(first, most));
+            }
+            Query::Stats(reply) => {
+                let stats = self.stats(sched);
+                let _ = reply.try_send(stats);
+            }
+            Query::Edge(from, to, reply) => {
+                let _ = reply.try_send(self.table.edge_stats(from, to));
+            }
+            Query::Edges(start, reply) => {
+                let mut edges = Vec::with_capacity(PLACES_PER_TURN);
+                let more = self
+                    .table
+                    .stats_of_places(start, PLACES_PER_TURN, &mut edges);
+                let _ = reply.try_send((edges, more));
+            }
+            Query::Effects(from, to, reply) => {
+                let in_force = self.table.effects(from, to);
+                let own = self.table.own_effects(from, to).cloned();
+                let _ = reply.try_send(KnownEffects {
+                    in_force: in_force.map_or_else(Effects::default, |e| (*e).clone()),
+                    own: own.unwrap_or_default(),
+                });
+            }
+            Query::Lateness(reply) => {
+                let _ = reply.try_send(self.state.lateness.clone());
+            }
+            Query::Stalls(reply) => {
+                let _ = reply.try_send(self.state.stalls.kept());
+            }
+            Query::LateSpells(reply) => {
+                let _ = reply.try_send(self.state.late.take());
+            }
+            Query::Externals(reply) => {
+                let _ = reply.try_send(self.externals.counts());
+            }
+            Query::Times(start, reply) => {
+                let _ = reply.try_send(self.externals.times.some(start, TIMES_PER_TURN));
+            }
+            Query::Air(reply) => {
+                let _ = reply.try_send(self.air.counters());
+            }
+            Query::Classes(reply) => {
                 let _ = reply.try_send(self.state.classes.clone());
             }
         }
     }
 
-    /// Schedules a change, after earlier ones for the same instant.
-    fn schedule(&mut self, at_ns: Nanos, change: Change) {
-        let place = self.state.scheduled.partition_point(|s| s.at_ns <= at_ns);
-        let scheduled = Scheduled { at_ns, change };
-        self.state.scheduled.insert(place, scheduled);
-    }
-
-    pub(super) fn apply_effects(
-        &mut self,
-        at_ns: Nanos,
-        changes: &CheckedEffects,
-        reply: &SyncSender<Result<Nanos, UpdateError>>,
-    ) {
-        let result = self.table.apply_effects(at_ns, changes, &mut self.pool);
-        self.air.looked_over(at_ns, &self.table);
-        let _ = reply.try_send(result.map(|()| at_ns));
-    }
-
-    pub(super) fn apply(&mut self, at_ns: Nanos, update: CheckedUpdate, reply: &UpdateReply) {
-        let start = mono_ns();
-        let result = self.table.apply(at_ns, &update, &mut self.pool);
-        self.air.updated(at_ns, &update, &self.table);
-        let took_ns = mono_ns() - start;
-        self.state.updates += u64::from(result.is_ok());
-        self.state.longest_update_ns = self.state.longest_update_ns.max(took_ns);
-        let result = result.map(|changes| Applied {
-            at_ns,
-            took_ns,
-            changes,
-        });
-        let _ = reply.try_send((result, update));
-    }
-
-    fn stats(&mut self) -> ThreadStats {
+    fn stats(&mut self, sched: &Scheduler) -> ThreadStats {
         let now = mono_ns();
         // Slots that other threads have returned are free, so they are collected before free slots are counted.
         self.pool.collect_returned();
@@ -231,16 +202,16 @@ impl Thread {
             early: state.early,
             free_slots: self.pool.free() + self.rings.handed_out(),
             threads: 1,
-            cpu_ns: self.waiting.cpu_ns(),
+            cpu_ns: sched.waiting.cpu_ns(&ThisThread),
             awake_ns: state.awake.total_ns(now),
             uptime_ns: now - state.started_ns,
-            sleeps: state.sleeps,
+            sleeps: sched.sleeps(),
             trunk_stalls: state.trunk_stalls,
             refused: self.xsk.refused(),
-            lead_ns: self.waiting.lead_ns(),
+            lead_ns: sched.waiting.lead_ns(),
             updates: state.updates,
             longest_update_ns: state.longest_update_ns,
-            apart_ns: self.apart.as_ref().map_or(0, |apart| apart.total_ns(now)),
+            apart_ns: sched.apart.as_ref().map_or(0, |apart| apart.total_ns(now)),
             transit: self.transit.sums(),
         };
         ThreadStats {

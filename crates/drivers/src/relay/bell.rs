@@ -1,11 +1,13 @@
-//! Primitives on which a thread sleeps: bells, alarms, and the sleep itself.
+//! Primitives on which a thread sleeps: bells, alarms, and the sleep itself; and the signals of a relay thread.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use constel_link::Nanos;
 
 use crate::clock::mono_ns;
+use crate::error::{DriverError, Result};
 
 /// An eventfd that wakes the thread that polls it, until it is read.
 #[derive(Debug)]
@@ -119,4 +121,38 @@ fn hear(fd: &OwnedFd) {
     let mut count = 0u64;
     // SAFETY: eight bytes into a local; the descriptor does not block.
     unsafe { libc::read(fd.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
+}
+/// Signals shared with the handles.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    /// Set when there are commands, or the thread must stop.
+    pub(crate) attention: AtomicBool,
+    pub(crate) stop: AtomicBool,
+    /// Wakes the thread from its sleep.
+    pub(crate) bell: Bell,
+}
+
+impl Signals {
+    pub(crate) fn new() -> Result<Signals> {
+        let bell = Bell::new().map_err(|source| DriverError::Os {
+            what: "make an eventfd".into(),
+            source,
+        })?;
+        Ok(Signals {
+            attention: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            bell,
+        })
+    }
+
+    /// Makes the thread check for commands, unless it sleeps.
+    pub(crate) fn attract(&self) {
+        self.attention.store(true, Ordering::SeqCst);
+    }
+
+    /// Makes the thread check for commands, even if it sleeps.
+    pub(crate) fn ring(&self) {
+        self.attract();
+        self.bell.ring();
+    }
 }

@@ -109,6 +109,7 @@ impl Externals {
         let mut externals = Externals::default();
         for (number, (port, xsk)) in (1..).zip(sockets) {
             let place = port.0 as usize;
+            // A byte for each port up to the highest one: the steering of each frame looks this up.
             if externals.of_port.len() <= place {
                 externals.of_port.resize(place + 1, 0);
             }
@@ -152,6 +153,7 @@ impl Externals {
             return (at, frame);
         };
         let interface = interface as u8;
+        // A frame lies in two parts in its slot: behind the addresses there is room for the relay's tag.
         let (addresses, rest) = pool.whole(frame);
         let steered = steer.steer(now, interface, addresses, rest);
         (steered.port, frame.steered(interface, steered.out))
@@ -207,6 +209,7 @@ impl Externals {
 
     /// Returns the number of frames that can be queued on every interface.
     pub(crate) fn space(&self) -> u32 {
+        // A frame may go to any interface, so the one with the least space decides.
         let spaces = self.outs.iter().map(|out| out.xsk.space());
         spaces.min().unwrap_or(u32::MAX)
     }
@@ -261,6 +264,7 @@ impl Out {
                     let lost = self.xsk.lost() - lost;
                     self.counts.refused += lost;
                     self.counts.sent += u64::from(taken) - lost;
+                    // The link is down or its queue does not move, so frames get a single attempt for a while.
                     if lost > 0 {
                         self.dead_until = mono_ns() + DEAD_NS;
                     }

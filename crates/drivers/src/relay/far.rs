@@ -179,6 +179,7 @@ impl Far {
     /// Keeps a frame that arrived from a far port until it is due.
     pub(crate) fn take(&mut self, arrival: &Arrival, pool: &mut Pool) {
         let bytes = &arrival.frame[..];
+        // A VLAN tag (IEEE 802.1Q) makes a frame longer than the MTU allows, so its four bytes are not counted.
         let tagged = bytes.len() >= FRAME_MIN && bytes[ADDRESSES..FRAME_MIN] == [0x81, 0x00];
         let (flags, own) = if tagged { (FLAG_VLAN, TAG) } else { (0, 0) };
         if !(FRAME_MIN + own..=FRAME_MAX + own).contains(&bytes.len()) {
@@ -191,6 +192,7 @@ impl Far {
             self.no_slot += 1;
             return;
         };
+        // The far port is charged for the slot, so that its flood costs its own share of the pool.
         pool.own_more(slot, pool.wires.account(arrival.from));
         let frame = SlotRef {
             slot,
@@ -203,6 +205,7 @@ impl Far {
         addresses.copy_from_slice(&bytes[..ADDRESSES]);
         rest.copy_from_slice(&bytes[ADDRESSES..]);
         pool.enters(mono_ns(), arrival.from, frame);
+        // The heap is not stable: the number keeps frames of one instant in the order of their arrival.
         self.came += 1;
         self.held.push(Reverse(Held {
             at: (arrival.due_ns, self.came),

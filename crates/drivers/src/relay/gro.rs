@@ -44,10 +44,13 @@ impl Segment {
             return None;
         }
         let plain = if ipv4 {
+            // Version 4 and a header of five words: with options, the frames of a super-frame could not be restored
+            // exactly.
             start[IP] == 0x45
                 && start[IP + 9] == TCP
                 && get(start, IP + 6) & !DO_NOT_FRAGMENT == 0
                 && usize::from(get(start, IP + 2)) == len - IP
+                // The kernel computes a new checksum for each segment, which would repair a damaged one.
                 && fold(words_sum(&start[IP..tcp_at])) == 0xffff
         } else {
             start[TYPE..IP] == IPV6
@@ -57,6 +60,7 @@ impl Segment {
         };
         let headers = tcp_at + usize::from(start[tcp_at + 12] >> 4) * 4;
         let flags = start[tcp_at + 13];
+        // SYN, FIN, RST, URG and the ECN flags concern one segment, and cutting would repeat or lose them.
         if !plain || flags & !PSH != ACK || headers < tcp_at + 20 || headers >= len {
             return None;
         }
@@ -121,6 +125,7 @@ impl Joined {
         self.frames += 1;
         self.payload += next.payload;
         self.pushes = next.pushes;
+        // The kernel cuts into equal parts: only the last segment may be shorter, and only it has the PSH flag.
         self.ended = next.pushes || next.payload < first.payload;
         true
     }

@@ -7,7 +7,7 @@
 
 use constel_link::packet::{fold, words_sum};
 
-use super::layout::ADDRESSES;
+use super::layout::{ADDRESSES, FRAME_MAX};
 
 /// A GSO frame in its slots.
 #[derive(Clone, Debug)]
@@ -73,6 +73,13 @@ pub(crate) struct Headers {
     pub(crate) len: usize,
     /// Whether the first frame reports that the congestion window was reduced.
     pub(crate) cwr: bool,
+}
+
+impl Headers {
+    /// Returns whether frames with these headers and a payload of `segment` bytes fit into slots.
+    pub(crate) fn fit(self, segment: usize) -> bool {
+        self.len + segment <= FRAME_MAX
+    }
 }
 
 /// Reads the headers from the first bytes of a GSO frame; the header of TCP or UDP begins at `at`. Returns `None` when

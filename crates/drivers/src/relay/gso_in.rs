@@ -120,7 +120,7 @@ impl Pool {
         self.cuts_up(port);
         let segment = usize::from(gso.segment).max(1);
         let headers = self.gso_headers(&gso);
-        let headers = headers.filter(|h| h.len + segment <= FRAME_MAX);
+        let headers = headers.filter(|h| h.fit(segment));
         let mut lost = Lost::default();
         let Some(headers) = headers else {
             self.give_frame(frame);

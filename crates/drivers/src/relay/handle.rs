@@ -10,7 +10,8 @@ use constel_link::{
     UpdateError,
 };
 
-use super::command::{Command, PLACES_PER_TURN, Signals};
+use super::bell::Signals;
+use super::command::{Command, PLACES_PER_TURN, Query};
 use super::external::{ExternalCounts, Steer};
 use super::far::{Arrival, FarSet};
 use super::instant::{Change, ChangeNumbers, LEAD_NS};
@@ -128,6 +129,16 @@ impl RelayHandle {
         answer.recv().map_err(|_| DriverError::Stopped)
     }
 
+    /// Sends a query to a thread, and returns its reply.
+    fn query<T>(&self, thread: usize, query: impl FnOnce(SyncSender<T>) -> Query) -> Result<T> {
+        self.ask_one(thread, |reply| Command::Query(query(reply)))
+    }
+
+    /// Sends a query to all threads at the same time, and returns their replies.
+    fn query_all<T>(&self, query: impl Fn(SyncSender<T>) -> Query) -> Result<Vec<T>> {
+        self.ask_all(|reply| Command::Query(query(reply)))
+    }
+
     /// Sends a command to all threads at the same time, and returns their replies.
     fn ask_all<T>(&self, command: impl Fn(SyncSender<T>) -> Command) -> Result<Vec<T>> {
         let asked = (0..self.count()).map(|thread| {
@@ -135,6 +146,7 @@ impl RelayHandle {
             self.send(thread, command(reply))?;
             Ok(answer)
         });
+        // All threads have the request before the first answer is awaited, so they work in parallel.
         let asked: Vec<_> = asked.collect::<Result<_>>()?;
         let answers = asked.into_iter().map(|answer| answer.recv());
         let answers: std::result::Result<_, _> = answers.collect();
@@ -173,7 +185,9 @@ impl RelayHandle {
             .lock()
             .map_err(|_| DriverError::Stopped)?;
         let order = &self.inner.common.order;
+        // Counted before and after the sending: while the two differ, no thread passes an instant at which the change may be due.
         order.begun.fetch_add(1, Ordering::SeqCst);
+        // Every thread must have received the change when its instant comes.
         let soon = mono_ns() + LEAD_NS;
         let at_ns = at_ns.map_or(soon, |at_ns| at_ns.max(soon));
         let mut sent = Ok(());
@@ -199,6 +213,8 @@ impl RelayHandle {
         at_mono_ns: Option<Nanos>,
     ) -> Result<PendingUpdate> {
         if self.count() > 1 {
+            // Several threads must change at one instant, or a frame could meet the old edge on one and the new on
+            // another.
             return self.submit_together(update, at_mono_ns);
         }
         let (reply, answer) = sync_channel(1);
@@ -220,6 +236,7 @@ impl RelayHandle {
         at_mono_ns: Option<Nanos>,
     ) -> Result<PendingUpdate> {
         let threads = self.count();
+        // A thread also needs the edges that leave its ports for ports of other threads, to know where their frames go.
         let ways = ways::changes(&update, threads, |port| self.owner(port));
         let parts = update.divided(threads, |port| self.owner(port));
         let (mut changes, mut answers) = (Vec::new(), Vec::new());
@@ -248,7 +265,7 @@ impl RelayHandle {
     /// # Errors
     /// [`DriverError::Stopped`].
     pub fn relay_stats(&self) -> Result<RelayStats> {
-        let threads = self.ask_all(Command::Stats)?;
+        let threads = self.query_all(Query::Stats)?;
         RelayStats::of(threads).ok_or(DriverError::Stopped)
     }
 
@@ -268,7 +285,7 @@ impl RelayHandle {
     /// # Errors
     /// [`DriverError::Stopped`].
     pub fn externals(&self) -> Result<Vec<ExternalCounts>> {
-        self.ask(Command::Externals)
+        self.query(0, Query::Externals)
     }
 
     /// Returns how long frames were inside and how late they were, by edge, for edges that frames took since the last
@@ -278,8 +295,9 @@ impl RelayHandle {
     /// [`DriverError::Stopped`].
     pub fn times(&self) -> Result<Vec<EdgeTimes>> {
         let (mut all, mut start) = (Vec::new(), Some(0));
+        // In parts: the times of all edges at once would keep the thread from its frames for too long.
         while let Some(place) = start {
-            let (some, next) = self.ask(|reply| Command::Times(place, reply))?;
+            let (some, next) = self.query(0, |reply| Query::Times(place, reply))?;
             all.extend(some);
             start = next;
         }
@@ -308,7 +326,7 @@ impl RelayHandle {
     /// # Errors
     /// [`DriverError::Stopped`].
     pub fn lateness(&self) -> Result<Histogram> {
-        let threads = self.ask_all(Command::Lateness)?;
+        let threads = self.query_all(Query::Lateness)?;
         Ok(merged(threads.iter()))
     }
 }
@@ -339,7 +357,7 @@ impl Links for RelayHandle {
     }
 
     fn effects(&self, from: PortId, to: PortId) -> Result<KnownEffects> {
-        self.ask_one(self.owner(to), |reply| Command::Effects(from, to, reply))
+        self.query(self.owner(to), |reply| Query::Effects(from, to, reply))
     }
 
     fn snapshot(&self) -> Result<PlaneStats> {
@@ -357,7 +375,8 @@ impl Links for RelayHandle {
     }
 
     fn transit(&self, member: u32) -> Result<Option<TransitCounts>> {
-        let counts = self.ask(|reply| Command::Transit(member, 1, reply))?;
+        // Only the first thread forwards for nodes without a stack, so it has all counts.
+        let counts = self.query(0, |reply| Query::Transit(member, 1, reply))?;
         Ok(counts.first().copied())
     }
 
@@ -365,7 +384,7 @@ impl Links for RelayHandle {
         let mut all = Vec::new();
         loop {
             let first = all.len() as u32;
-            let more = self.ask(|reply| Command::Transit(first, PLACES_PER_TURN, reply))?;
+            let more = self.query(0, |reply| Query::Transit(first, PLACES_PER_TURN, reply))?;
             let last = more.len() < PLACES_PER_TURN;
             all.extend(more);
             if last {
@@ -375,7 +394,7 @@ impl Links for RelayHandle {
     }
 
     fn edge_stats(&self, from: PortId, to: PortId) -> Result<Option<EdgeStats>> {
-        self.ask_one(self.owner(to), |reply| Command::Edge(from, to, reply))
+        self.query(self.owner(to), |reply| Query::Edge(from, to, reply))
     }
 
     fn all_edges(&self) -> Result<Vec<EdgeStats>> {
@@ -383,7 +402,7 @@ impl Links for RelayHandle {
         for thread in 0..self.count() {
             let mut start = 0;
             loop {
-                let (edges, more) = self.ask_one(thread, |reply| Command::Edges(start, reply))?;
+                let (edges, more) = self.query(thread, |reply| Query::Edges(start, reply))?;
                 all.extend(edges);
                 if !more {
                     break;
@@ -407,7 +426,7 @@ impl Links for RelayHandle {
     }
 
     fn lateness_by_class(&self) -> Result<Vec<ClassLateness>> {
-        let threads = self.ask_all(Command::Classes)?;
+        let threads = self.query_all(Query::Classes)?;
         let classes = threads.first().map_or(0, Vec::len);
         let of = |class: usize| {
             let parts = threads.iter().filter_map(|thread| thread.get(class));
@@ -426,7 +445,7 @@ impl Links for RelayHandle {
 
     fn late_spells(&self) -> Result<Option<LateSpells>> {
         let mut all = LateSpells::default();
-        for part in self.ask_all(Command::LateSpells)? {
+        for part in self.query_all(Query::LateSpells)? {
             all.spells.extend(part.spells);
             all.forgotten += part.forgotten;
         }
@@ -434,13 +453,13 @@ impl Links for RelayHandle {
     }
 
     fn stalls(&self) -> Result<Vec<Stall>> {
-        let mut all = self.ask_all(Command::Stalls)?.concat();
+        let mut all = self.query_all(Query::Stalls)?.concat();
         all.sort_by_key(|stall| stall.from_ns);
         Ok(all)
     }
 
     fn channels(&self) -> Result<Vec<Vec<Counters>>> {
-        let threads = self.ask_all(Command::Air)?;
+        let threads = self.query_all(Query::Air)?;
         let channels = self.inner.common.channels.iter().enumerate();
         let of = |(channel, thread): (usize, &usize)| {
             let counted = threads[*thread].get(channel);

@@ -8,14 +8,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::SyncSender;
 
 use constel_link::{CheckedEffects, CheckedUpdate, Nanos, UpdateError};
 
-use super::command::UpdateReply;
-use super::state::Scheduled;
-use super::thread::Thread;
 use super::ways::WayChange;
-use crate::clock::mono_ns;
 use crate::update::Applied;
 
 /// Delay of a change that is to be made now, so that every thread is notified before its instant.
@@ -36,6 +33,16 @@ impl ChangeNumbers {
     }
 }
 
+/// Result of an update, and the update itself: freeing tens of thousands of changes takes time, so the requester does
+/// it.
+pub(crate) type UpdateReply = SyncSender<(Result<Applied, UpdateError>, CheckedUpdate)>;
+
+/// A change of the table, to be made at its instant.
+pub(super) struct Scheduled {
+    pub(super) at_ns: Nanos,
+    pub(super) change: Change,
+}
+
 /// A scheduled change.
 pub(crate) enum Change {
     /// Edges to this thread's ports; and the changed lists of edges of its ports.
@@ -44,10 +51,7 @@ pub(crate) enum Change {
         ways: Vec<WayChange>,
         reply: UpdateReply,
     },
-    Effects(
-        CheckedEffects,
-        std::sync::mpsc::SyncSender<Result<Nanos, UpdateError>>,
-    ),
+    Effects(CheckedEffects, SyncSender<Result<Nanos, UpdateError>>),
 }
 
 /// Progress of all threads with the next change.
@@ -86,87 +90,31 @@ impl Instants {
         self.marks[source].is_some()
     }
 
+    /// Returns whether this thread has received all changes, so that none for an earlier instant can follow.
+    pub(super) fn is_complete(&self) -> bool {
+        self.order.is_complete(self.heard)
+    }
+
+    /// Records that our own mark was sent.
+    pub(super) fn sent_mark(&mut self, can: bool) {
+        self.own = Some(can);
+    }
+
     /// Returns whether we wait for other threads: no frame is taken in until they have sent their marks.
     pub(super) fn waits(&self) -> bool {
         self.own.is_some()
     }
 
     /// Returns, once all marks are here, whether all threads can make the change.
-    fn verdict(&self) -> Option<bool> {
+    pub(super) fn verdict(&self) -> Option<bool> {
         let there = self.marks.iter().flatten();
         let own = self.own.filter(|_| there.clone().count() == self.others)?;
         Some(own && there.clone().all(|can| *can))
     }
 
-    fn next(&mut self) {
+    pub(super) fn next(&mut self) {
         self.own = None;
         self.marks.fill(None);
-    }
-}
-
-impl Thread {
-    /// Continues the next change, which is due at this instant. Returns true once it was made or refused.
-    pub(super) fn change_together(&mut self, at_ns: Nanos) -> bool {
-        let Some(across) = &self.across else {
-            return false;
-        };
-        // First phase: take in every frame sent before the instant, then send our mark behind the last of them.
-        if !across.instants.waits() {
-            while self.intake(at_ns.saturating_sub(1)) {
-                self.send_due(mono_ns());
-            }
-            // Effects were checked before they were sent; only an update of edges can be refused here.
-            let can = match self.state.scheduled.front().map(|first| &first.change) {
-                Some(Change::Edges { update, .. }) => self.table.can_apply(update).is_ok(),
-                _ => true,
-            };
-            let Some(across) = &mut self.across else {
-                return false;
-            };
-            let Instants { order, heard, .. } = &across.instants;
-            if !order.is_complete(*heard) || !across.push_marks(can) {
-                return false;
-            }
-            across.instants.own = Some(can);
-            across.knock();
-        }
-        self.take_handed();
-        let Some(across) = &mut self.across else {
-            return false;
-        };
-        let Some(can) = across.instants.verdict() else {
-            return false;
-        };
-        across.instants.next();
-        if let Some(first) = self.state.scheduled.pop_front() {
-            self.make(first, can);
-        }
-        true
-    }
-
-    pub(super) fn make(&mut self, scheduled: Scheduled, can: bool) {
-        let Scheduled { at_ns, change } = scheduled;
-        match change {
-            Change::Edges {
-                update,
-                ways,
-                reply,
-            } if can => {
-                if let Some(across) = &mut self.across {
-                    across.ways.apply(&ways);
-                }
-                self.apply(at_ns, update, &reply);
-            }
-            Change::Edges { update, reply, .. } => {
-                // The error may be in another thread's part.
-                let wrong = self.table.can_apply(&update).err();
-                let wrong = wrong.unwrap_or(UpdateError { errors: Vec::new() });
-                let _: Result<(), _> = reply
-                    .try_send((Err::<Applied, _>(wrong), update))
-                    .map_err(|_| ());
-            }
-            Change::Effects(effects, reply) => self.apply_effects(at_ns, &effects, &reply),
-        }
     }
 }
 

@@ -2,15 +2,15 @@
 
 use constel_link::{Nanos, PortId};
 
+use super::data_path::DataPath;
 use super::layout::SlotRef;
-use super::thread::Thread;
 
 /// Frames taken in before checking whether others are due; frames that one is cut up into or copied to count too.
 pub(super) const INTAKE: usize = 64;
 /// A GSO frame passes as one if its bytes take no longer than this.
 const GSO_NS: Nanos = 20_000;
 
-impl Thread {
+impl DataPath {
     /// Passes captured frames to their edges. Returns whether there may be more.
     pub(super) fn intake(&mut self, until: Nanos) -> bool {
         if self.across.as_ref().is_some_and(|a| a.instants.waits()) {

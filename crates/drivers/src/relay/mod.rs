@@ -16,16 +16,20 @@
 mod across;
 mod air;
 mod answers;
-mod apart;
+mod arbitrary;
 mod awake;
 mod bell;
 mod command;
+mod control;
+mod data_path;
+mod enter;
 mod external;
 mod far;
 mod gro;
 mod gso;
 mod gso_in;
 mod gso_out;
+mod guest;
 mod handle;
 mod homes;
 mod instant;
@@ -49,6 +53,7 @@ mod state;
 mod stats;
 mod switches;
 mod taps;
+mod this_thread;
 mod thread;
 mod times;
 mod transit;
@@ -70,6 +75,7 @@ use constel_link::medium::Shared;
 use constel_link::transit::Table;
 use constel_link::{EdgeTable, LatenessLimits, MAX_PORT, Nanos, PortId};
 
+pub use arbitrary::reads_super_frame;
 pub use external::{Captured, External, ExternalCounts, Steer, Steered};
 pub use far::{Arrival, Carry, FarPorts};
 pub use gso::GSO_MAX_SEGS;
@@ -77,13 +83,16 @@ pub use handle::RelayHandle;
 pub use offload::{complete_checksums, send_single_frames, send_tcp_gso};
 pub use sched::Priority;
 pub use stats::{EmulatorDrops, RelayStats};
+pub use switches::learns_addresses;
 pub use times::EdgeTimes;
 pub use transit::TransitCounts;
 
 use across::Across;
 use air::Air;
-use apart::Apart;
-use command::{Command, Signals};
+use bell::Signals;
+use command::Command;
+use control::Control;
+use data_path::DataPath;
 use external::Externals;
 use far::{Far, FarSet};
 use gso_out::GsoSender;
@@ -95,7 +104,7 @@ use owners::Owners;
 use passed::Passed;
 use plumbing::{Plumbing, trunk_send};
 use pool::Pool;
-use sched::Waiting;
+use sched::{Apart, Scheduler, Waiting};
 use shifts::Shifts;
 use state::State;
 use switches::Switches;
@@ -366,16 +375,18 @@ impl Relay {
             });
         }
         if self.has_guest() {
-            let [first, last] = Apart::both(&running[0].signals);
+            let [first, last] = Apart::both();
             let guest = work.pop().map(|mut guest| {
-                guest.apart = Some(last);
+                guest.sched.apart = Some(last);
+                guest.control.first = Some(running[0].signals.clone());
                 guest
             });
-            work[0].apart = Some(first);
+            work[0].sched.apart = Some(first);
             work[0].guest = guest;
         }
         for (number, thread) in work.into_iter().enumerate() {
             let begun = self.begin(thread, number, &mut running[number].threads);
+            // Without a handle nothing else would stop the threads that run already.
             begun.inspect_err(|_| stop(&running))?;
         }
         *started = true;
@@ -394,7 +405,7 @@ impl Relay {
             what: "start the relay's thread".into(),
             source,
         };
-        let shifts = thread.waiting.may_be_relieved().then(Shifts::new);
+        let shifts = thread.sched.waiting.may_be_relieved().then(Shifts::new);
         let shifts = shifts.transpose().map_err(refused)?.map(Arc::new);
         let places = if shifts.is_some() { 2 } else { 1 };
         let mut work = Some(thread);
@@ -487,11 +498,11 @@ impl Relay {
         }
         let (far, far_set) = outside.far.unzip();
         let far = Far::new(far, far_set.unwrap_or_default());
-        Ok(Thread {
-            number,
+        let data = DataPath {
             loaded: self.loaded.clone(),
             across,
             rings,
+            wake_fd: self.loaded.wake_fd(number)?,
             pool,
             table,
             xsk,
@@ -502,20 +513,25 @@ impl Relay {
             wires: self.wires.clone(),
             switches: Arc::clone(&self.switches),
             gso_out,
-            signals,
-            commands,
-            wake_fd: self.loaded.wake_fd(number)?,
-            waiting: Waiting::new(
+            gro: config.gro,
+            passed: config.deduct_stacks.then(|| self.passed()),
+            state: State::new(),
+        };
+        Ok(Thread {
+            number,
+            data,
+            sched: Scheduler::new(Waiting::new(
                 config.priority,
                 config.lead_ns,
                 config.grain_ns,
                 self.relieved(number),
-            ),
-            gro: config.gro,
-            passed: config.deduct_stacks.then(|| self.passed()),
+            )),
+            control: Control {
+                signals,
+                commands,
+                first: None,
+            },
             guest: None,
-            apart: None,
-            state: State::new(),
         })
     }
 

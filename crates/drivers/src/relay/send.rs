@@ -2,12 +2,12 @@
 
 use constel_link::{Delivery, Nanos, PortId};
 
+use super::data_path::DataPath;
 use super::gro::Joined;
 use super::gso_out::Form;
 use super::layout::{ADDRESSES, FLAG_CSUM, SlotRef, TAG};
 use super::passed::Window;
 use super::stalls::STALL_NS;
-use super::thread::Thread;
 use super::tx_batch::{Known, Sending, TxBatch};
 use super::xsk::Checksum;
 use crate::clock::mono_ns;
@@ -38,7 +38,7 @@ struct Filled {
     passed_on: usize,
 }
 
-impl Thread {
+impl DataPath {
     /// Sends up to [`FRAMES_PER_TURN`] due frames, batch by batch, reading the clock for each batch. Returns whether
     /// any was sent.
     pub(super) fn send_due(&mut self, mut now: Nanos) -> bool {

@@ -11,7 +11,7 @@
 //! The work's memory is in the caches of one processor, so it changes hands only in these cases.
 //!
 //! The called thread may be [given](Shifts::give) a part of the work instead of all of it, and [brings it
-//! back](Shifts::bring_back) some time later: see [`super::apart`].
+//! back](Shifts::bring_back) some time later: see [`Apart`](super::sched::Apart).
 
 use std::io;
 use std::os::fd::RawFd;

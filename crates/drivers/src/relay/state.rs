@@ -1,27 +1,20 @@
-//! State and counters of a relay thread.
+//! Buffers and counters of a relay thread's data path.
 
 use std::collections::VecDeque;
 
 use constel_link::{Histogram, Nanos};
 
 use super::awake::Awake;
-use super::instant::Change;
+use super::instant::Scheduled;
 use super::late::LateFrames;
 use super::layout::SlotRef;
 use super::stalls::Stalls;
 use super::tx_batch::TxBatch;
-use super::waits::Asleep;
 use super::warm_up::WarmUp;
 use crate::clock::mono_ns;
 
 /// Assumed duration of one sending before it was measured.
 const SENDING_NS: Nanos = 2_000;
-
-/// A change of the table, to be made at its instant.
-pub(super) struct Scheduled {
-    pub(super) at_ns: Nanos,
-    pub(super) change: Change,
-}
 
 /// Edges of a kind, by the port that they leave.
 #[derive(Clone)]
@@ -41,7 +34,7 @@ impl Class {
     }
 }
 
-/// Bookkeeping of the thread.
+/// Bookkeeping of the data path.
 pub(crate) struct State {
     pub(super) scheduled: VecDeque<Scheduled>,
     /// The batch being sent; kept to reuse its memory.
@@ -76,10 +69,6 @@ pub(crate) struct State {
     pub(super) gso_refused: u64,
     /// Frames of a GSO frame that was cut up; kept to reuse its memory.
     pub(super) cut: Vec<SlotRef>,
-    pub(super) sleeps: u64,
-    pub(super) asleep: Option<Asleep>,
-    /// The thread of the host that does the work.
-    pub(super) at_work: Option<usize>,
     pub(super) updates: u64,
     pub(super) longest_update_ns: Nanos,
     pub(super) started_ns: Nanos,
@@ -110,9 +99,6 @@ impl State {
             over_share: 0,
             gso_refused: 0,
             cut: Vec::new(),
-            sleeps: 0,
-            asleep: None,
-            at_work: None,
             updates: 0,
             longest_update_ns: 0,
             started_ns: mono_ns(),

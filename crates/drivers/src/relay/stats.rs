@@ -181,6 +181,7 @@ impl RelayStats {
         stalls.total_ns += more.stalls.total_ns;
         stalls.longest_ns = stalls.longest_ns.max(more.stalls.longest_ns);
         stalls.in_run_queue_ns += more.stalls.in_run_queue_ns;
+        // Times of one processor and not of frames: threads may share it, so the largest value counts and not the sum.
         stalls.slow_ns = stalls.slow_ns.max(more.stalls.slow_ns);
         let speeds = [stalls.least_speed_ratio, more.stalls.least_speed_ratio];
         stalls.least_speed_ratio = speeds.into_iter().flatten().reduce(f64::min);
@@ -202,6 +203,7 @@ impl RelayStats {
             *sum += more;
         }
         self.free_slots += more.free_slots;
+        // All threads run at the same time and make the same updates, so a sum would count them several times.
         let greatest = [
             (&mut self.at_ns, more.at_ns),
             (&mut self.awake_ns, more.awake_ns),

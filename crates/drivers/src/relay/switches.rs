@@ -104,6 +104,61 @@ impl Learned {
     }
 }
 
+/// Sends frames with arbitrary addresses through two switches: four bytes each, for fuzz tests. Returns whether a switch steered
+/// one to the port of its destination.
+///
+/// # Panics
+/// When a frame is steered to another port than the one that its destination was last used at, or when a port keeps more than
+/// 1,024 addresses.
+#[must_use]
+pub fn learns_addresses(script: &[u8]) -> bool {
+    const PORTS: u32 = 10;
+    let ports = |range: std::ops::Range<u32>| range.map(PortId).collect::<Vec<_>>();
+    let switches = Switches::new(&[ports(1..4), ports(6..8)]);
+    let mut last = HashMap::new();
+    let mut steered = false;
+    let (frames, _) = script.as_chunks::<4>();
+    for &[from, kind, a, b] in frames {
+        let port = PortId(u32::from(from) % PORTS);
+        let address = |kind: u8, a: u8| match kind & 3 {
+            0 => mac_of(PortId(u32::from(a) % PORTS)),
+            1 => [0x06, 0, 0, 0, a, b],
+            2 => [0x06, 0, 0, 0, 0, a & 3],
+            _ => [kind, a, b, a, b, a],
+        };
+        let (source, destination) = (address(kind, a), address(kind >> 2, b));
+        let to = switches.destination(port, destination, || source);
+        let switch = match port.0 {
+            1..4 => 0,
+            6..8 => 1,
+            _ => NONE,
+        };
+        let is_foreign = |mac: Mac| !is_group(mac) && port_of_mac(mac).is_none();
+        if switch == NONE || !is_foreign(destination) {
+            assert_eq!(to, destination, "as it was sent");
+        }
+        if switch == NONE {
+            continue;
+        }
+        if is_foreign(source) {
+            last.insert((switch, source), port);
+        }
+        if is_foreign(destination) && to != ALL {
+            let place = last.get(&(switch, destination)).copied();
+            assert_eq!(Some(to), place.map(mac_of), "where it was last used");
+            steered = true;
+        }
+    }
+    let learned = switches
+        .learned
+        .read()
+        .unwrap_or_else(PoisonError::into_inner);
+    let mut kept = learned.of_port.values().map(VecDeque::len);
+    assert!(kept.all(|addresses| addresses <= ADDRESSES_MAX));
+    assert!(learned.places.len() <= learned.of_port.len() * ADDRESSES_MAX);
+    steered
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

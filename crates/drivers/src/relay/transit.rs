@@ -6,14 +6,13 @@
 
 use std::sync::Arc;
 
-use constel_link::transit::{Cause, Limit, NeighbourRoute, Packet, Table, Verdict, decide};
-use constel_link::{Delivery, Nanos, mac_of};
+use constel_link::Delivery;
+use constel_link::transit::{Cause, Limit, Packet, Table, Verdict, decide};
 use serde::Serialize;
 
 use super::gso;
-use super::layout::{ADDRESSES, FLAG_NEW, FRAME_MAX, SlotRef};
+use super::layout::{ADDRESSES, FRAME_MAX, SlotRef};
 use super::pool::Pool;
-use super::thread::Thread;
 
 /// Counters of packets at nodes without a stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -59,7 +58,7 @@ pub(crate) struct Transit {
     counts: Vec<TransitCounts>,
     sums: TransitCounts,
     /// Buffer of an answer, kept to reuse its memory.
-    answer: Vec<u8>,
+    pub(super) answer: Vec<u8>,
     /// Answers that could not be sent because no slot was free.
     pub(super) no_slot: u64,
 }
@@ -92,6 +91,21 @@ impl Transit {
         counts.take(most).copied().collect()
     }
 
+    /// Decides about a frame that has reached this node, and counts it. The [answer](Transit::answer) has the bytes of one.
+    pub(super) fn decide(
+        &mut self,
+        member: u32,
+        delivery: &Delivery<SlotRef>,
+        pool: &mut Pool,
+    ) -> Verdict {
+        let verdict = self.judge(member, delivery, pool);
+        self.sums.count(verdict);
+        if let Some(counts) = self.counts.get_mut(member as usize) {
+            counts.count(verdict);
+        }
+        verdict
+    }
+
     fn judge(&mut self, member: u32, delivery: &Delivery<SlotRef>, pool: &mut Pool) -> Verdict {
         let nothing = Verdict::Drop(Cause::NotIp);
         let (Some(table), Some(limit)) = (&self.table, self.limits.get_mut(member as usize)) else {
@@ -116,7 +130,7 @@ impl Transit {
 }
 
 /// A frame as nodes without a stack read it.
-pub(super) struct Seen<'p> {
+struct Seen<'p> {
     destination: [u8; 6],
     /// Bytes from the EtherType on; for a super-frame those of its first piece.
     bytes: &'p mut [u8],
@@ -124,59 +138,6 @@ pub(super) struct Seen<'p> {
     len: usize,
     /// Length of the longest packet in it, without the EtherType.
     longest: usize,
-}
-
-impl Thread {
-    /// Handles a frame that has reached a node without a stack. Returns the number of frames to which the work amounts.
-    pub(super) fn pass_on(&mut self, member: u32, delivery: Delivery<SlotRef>) -> usize {
-        let Delivery {
-            from,
-            to,
-            due_ns,
-            frame,
-            ..
-        } = delivery;
-        self.pool.leaves(from, to, frame);
-        let verdict = self.transit.judge(member, &delivery, &mut self.pool);
-        self.transit.sums.count(verdict);
-        if let Some(counts) = self.transit.counts.get_mut(member as usize) {
-            counts.count(verdict);
-        }
-        match verdict {
-            Verdict::Forward(way) => {
-                self.pool.readdress(frame, way.addresses());
-                // Forwarding takes no time: the frame enters its next edge at the instant at which it was due here.
-                self.go_on(due_ns, way, frame)
-            }
-            Verdict::Answer(way, _) => {
-                let answer = std::mem::take(&mut self.transit.answer);
-                match self.pool.replace(frame, way.addresses(), &answer) {
-                    Some(frame) => {
-                        self.go_on(due_ns, way, frame);
-                    }
-                    None => self.transit.no_slot += 1,
-                }
-                self.transit.answer = answer;
-                1
-            }
-            Verdict::Drop(_) => {
-                self.pool.give_frame(frame);
-                1
-            }
-        }
-    }
-
-    fn go_on(&mut self, at_ns: Nanos, way: NeighbourRoute, frame: SlotRef) -> usize {
-        let destination = mac_of(way.far_port);
-        // The host has processed the frame before: if the host does not keep up, new frames are dropped first.
-        let frame = SlotRef {
-            flags: frame.flags & !FLAG_NEW,
-            ..frame
-        };
-        let is_gso = frame.is_gso();
-        let work = self.enter(at_ns, way.port, destination, frame);
-        if is_gso { work.max(1) } else { 1 }
-    }
 }
 
 impl Pool {
@@ -209,7 +170,7 @@ impl Pool {
     }
 
     /// Writes other Ethernet addresses into a frame.
-    fn readdress(&mut self, frame: SlotRef, addresses: [u8; ADDRESSES]) {
+    pub(super) fn readdress(&mut self, frame: SlotRef, addresses: [u8; ADDRESSES]) {
         let place = match self.gso(frame) {
             Some(gso) => self.piece(gso, 0).0,
             None => self
@@ -222,7 +183,7 @@ impl Pool {
     }
 
     /// Replaces a frame that ends here by a frame with other bytes. Returns `None` when no slot is free for it.
-    fn replace(
+    pub(super) fn replace(
         &mut self,
         frame: SlotRef,
         addresses: [u8; ADDRESSES],

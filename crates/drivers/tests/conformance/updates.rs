@@ -214,3 +214,53 @@ fn edges_come_and_go() {
         assert_eq!((edge.impairment, edge.counters.delivered), (None, 5));
     });
 }
+
+/// A program in a node may delete its interface, and the host end goes with it. Edges of others, and its own, may change in the meantime.
+#[test]
+fn a_port_that_is_made_again_has_its_edges() {
+    each(|kind| {
+        let lab = PlaneLab::silent(kind, 3);
+        let wire = Impairment::delay_only(MS);
+        let slow_one = |rate_bps| rated(rate_bps, 60_000, MS);
+        lab.apply(vec![
+            set(0, 1, slow_one(10_000_000)),
+            set(1, 0, slow_one(10_000_000)),
+            set(0, 2, wire),
+            set(2, 0, wire),
+            set(1, 2, wire),
+            set(2, 1, wire),
+        ]);
+        let [first, third] = [0, 2].map(|node| listener(&lab, node));
+        let sender = sender(&lab);
+        let come = |raw: &Raw| -> Vec<u32> {
+            let got = drain(raw, Duration::from_millis(500));
+            got.iter().map(|frame| frame.0).collect()
+        };
+        lab.nodes[1].netlink(|batch| {
+            batch.delete_link(ETH0);
+        });
+        // A change that is made while the port is missing holds once it is there.
+        lab.apply(vec![set(0, 1, slow_one(5_000_000)), set(0, 2, wire)]);
+        lab.apply(vec![remove(2, 1), remove(0, 2)]);
+        lab.apply(vec![set(0, 2, wire)]);
+        sender.send(&numbered(mac_of(PortId(2)), 1, 60));
+        assert_eq!(come(&third), [1], "others go on");
+        lab.plug_again(PortId(1));
+        let second = listener(&lab, 1);
+        let [from_second, from_third] = [1, 2].map(|node| lab.nodes[node].run(|| Raw::new(0)));
+        sender.send(&numbered(mac_of(PortId(1)), 2, 60));
+        from_third.send(&numbered(mac_of(PortId(1)), 3, 60));
+        assert_eq!(come(&second), [2], "a rate, and an edge that was removed");
+        from_second.send(&numbered(mac_of(PortId(2)), 4, 60));
+        from_second.send(&numbered(mac_of(PortId(0)), 5, 60));
+        assert_eq!((come(&third), come(&first)), (vec![4], vec![5]));
+        // A group address takes every edge.
+        sender.send(&numbered(BROADCAST, 6, 60));
+        assert_eq!((come(&second), come(&third)), (vec![6], vec![6]));
+        // It stays a port like any other.
+        lab.apply(vec![set(2, 1, wire), remove(0, 1)]);
+        from_third.send(&numbered(mac_of(PortId(1)), 7, 60));
+        sender.send(&numbered(mac_of(PortId(1)), 8, 60));
+        assert_eq!(come(&second), [7]);
+    });
+}

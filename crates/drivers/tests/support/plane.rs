@@ -22,7 +22,7 @@ pub(crate) struct PlaneLab {
     pub(crate) handle: Arc<dyn Links>,
     pub(crate) nodes: Vec<Node>,
     /// Held: the ports go with it.
-    _plane: Box<dyn Plane>,
+    plane: Box<dyn Plane>,
 }
 
 impl PlaneLab {
@@ -65,8 +65,17 @@ impl PlaneLab {
         PlaneLab {
             handle,
             nodes,
-            _plane: plane,
+            plane,
         }
+    }
+
+    /// Makes the port of a silent node again after its interface was deleted.
+    pub(crate) fn plug_again(&self, port: PortId) {
+        let node = &self.nodes[port.0 as usize];
+        plug(self.plane.as_ref(), node, port);
+        node.netlink(|batch| {
+            batch.link_up(ETH0);
+        });
     }
 
     /// The plane was given something between `sent` and gave it out at `at`, which took `due` at least and less than

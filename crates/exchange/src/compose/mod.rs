@@ -24,8 +24,9 @@ use words::Variables;
 /// Most nodes that services become, copies counted.
 const MOST: usize = 10_000;
 
-/// Files next to the one that is read, by their paths relative to it; `None` for one that cannot be read.
-pub type SiblingFiles<'a> = &'a dyn Fn(&str) -> Option<String>;
+/// Files next to the one that is read, by their paths relative to it: `None` for one that does not exist, and the reason
+/// for one that cannot be read.
+pub type SiblingFiles<'a> = &'a dyn Fn(&str) -> Result<Option<String>, String>;
 
 /// Whether a YAML text looks like a Compose file: it has services, which scenarios have not.
 #[must_use]
@@ -46,8 +47,15 @@ pub fn parse(text: &str, name: &str, beside: SiblingFiles<'_>) -> Result<Draft, 
         }])
     })?;
     let mut reader = Reader::default();
-    let known = beside(".env").map_or_else(Vec::new, |text| Variables::read(&text));
-    reader.variables.known = known.into_iter().collect();
+    match beside(".env") {
+        Ok(text) => {
+            let known = text.map_or_else(Vec::new, |text| Variables::read(&text));
+            reader.variables.known = known.into_iter().collect();
+        }
+        Err(reason) => reader
+            .wrong
+            .push(1, format!("`.env` cannot be read: {reason}")),
+    }
     let mut top = reader.map(&root, "the file");
     let project = top.take("name");
     let project = project.and_then(|node| reader.text(node, "`name`"));

@@ -57,7 +57,7 @@ impl Reader {
             true => line.to_ascii_uppercase(),
             false => String::new(),
         };
-        if line.is_empty() || upper == "COMMENT" || upper.starts_with("COMMENT ") {
+        if line.is_empty() || upper.split_ascii_whitespace().next() == Some("COMMENT") {
             return;
         }
         match (self.part, upper.as_str()) {

@@ -8,6 +8,8 @@ mod kvn;
 mod write;
 mod xml;
 
+use std::collections::BTreeSet;
+
 use constel_orbit::DVec3;
 use constel_orbit::scales::TimeScale;
 use constel_units::{Utc, instant};
@@ -57,6 +59,8 @@ struct Meta {
     usable_stop: Option<Utc>,
     method: Option<Method>,
     degree: Option<u32>,
+    /// The keywords so far.
+    seen: BTreeSet<String>,
 }
 
 impl Meta {
@@ -70,7 +74,11 @@ impl Meta {
     /// One keyword and its value.
     fn put(&mut self, key: &str, value: &str) -> Result<(), String> {
         let time = || instant(value).map(Some).map_err(|error| error.to_string());
-        match key.to_ascii_uppercase().as_str() {
+        let key = key.to_ascii_uppercase();
+        if !self.seen.insert(key.clone()) {
+            return Err(format!("{} is given twice", shown(&key)));
+        }
+        match key.as_str() {
             "OBJECT_NAME" => self.object = value.to_owned(),
             "OBJECT_ID" => self.object_id = value.to_owned(),
             "CENTER_NAME" => {
@@ -109,7 +117,7 @@ impl Meta {
             "REF_FRAME_EPOCH" => {
                 return Err("frames with an epoch of their own are not supported".to_owned());
             }
-            _ => return Err(format!("unknown keyword `{}` in the metadata", shown(key))),
+            _ => return Err(format!("unknown keyword `{}` in the metadata", shown(&key))),
         }
         Ok(())
     }
@@ -150,6 +158,7 @@ impl Objects {
             return;
         };
         let name = &meta.object;
+        track.drop_zero_velocities();
         if meta.method == Some(Method::Hermite)
             && track.states().any(|state| state.velocity_m_per_s.is_some())
         {

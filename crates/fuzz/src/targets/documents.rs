@@ -1,5 +1,6 @@
 //! Documents of other machines, of programs in nodes, and of flows' programs.
 
+use constel_link::Effects;
 use constel_measure::flows::{
     iperf3_intervals, parse_ended_ping, parse_http, parse_iperf3, parse_ping, parse_received,
     parse_transfer, ping_replies, probe_rows, read_probe, transfer_intervals,
@@ -15,6 +16,16 @@ pub(super) fn targets() -> Vec<Target> {
         }),
         Target::new("node-request", node_requests, |bytes| {
             is::<constel_plan::information::Request>(bytes)
+        }),
+        Target::new("effects", effects, |bytes| {
+            serde_json::from_slice::<Effects>(bytes).is_ok_and(|effects| {
+                let checked = effects.check();
+                let text = checked
+                    .as_ref()
+                    .map_or_else(ToString::to_string, |()| String::new());
+                assert!(!text.chars().any(|c| c.is_control() && c != '\n'));
+                checked.is_ok()
+            })
         }),
         Target::new(
             "summary",
@@ -82,6 +93,20 @@ fn api_requests() -> Vec<Vec<u8>> {
     ]
     .map(|text| text.as_bytes().to_vec())
     .into()
+}
+
+fn effects() -> Vec<Vec<u8>> {
+    let full = Effects {
+        rate_bps: Some(1_000_000),
+        delay_ns: Some(1_000),
+        ..Effects::default()
+    };
+    let full = serde_json::to_vec(&full).expect("JSON of effects");
+    vec![
+        full,
+        b"{}".to_vec(),
+        br#"{"delay_ns": 20000000, "rate_bps": 0}"#.to_vec(),
+    ]
 }
 
 fn node_requests() -> Vec<Vec<u8>> {

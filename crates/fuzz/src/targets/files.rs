@@ -97,7 +97,7 @@ fn imports() -> Vec<Target> {
         ),
         Target::new("import-compose", compose_files, |bytes| {
             texts(bytes).is_some_and(|[text, beside]| {
-                let read = compose::parse(text, "x", &|_| Some(beside.to_owned()));
+                let read = compose::parse(text, "x", &|_| Ok(Some(beside.to_owned())));
                 read.is_ok_and(|draft| !draft.yaml().is_empty())
             })
         }),

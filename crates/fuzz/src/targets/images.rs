@@ -1,15 +1,17 @@
 //! Images: documents, names, archives, and files unpacked to disk.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 use constel_containers::image::documents::{Index, Manifest, SavedImage, parse};
 use constel_containers::image::tar::{Seekable, Stream, TarReader};
 use constel_containers::image::{
-    Config, Digest, ImportOptions, Limits, Platform, Reference, Silent, Source, Store, Tree, lookup,
+    Config, Digest, ImportOptions, Limits, Platform, Reference, Silent, Source, Store, Tree,
+    lookup, reads_challenge,
 };
 
-use super::{Target, texts};
+use super::{Target, in_memory, names as names_of, texts};
 
 pub(super) fn targets() -> Vec<Target> {
     vec![
@@ -18,7 +20,13 @@ pub(super) fn targets() -> Vec<Target> {
             texts(bytes).is_some_and(read_names)
         }),
         Target::new("image-layer", layers, read_layers),
-        Target::new("image-unpack", layers, unpack),
+        Target::new("image-unpack", layers, |bytes| {
+            two(bytes).is_some_and(|layers| import(|place| layout(place, layers)))
+        }),
+        Target::new("image-archive", archives, |bytes| {
+            import(|place| archive(place, bytes))
+        }),
+        Target::new("registry-answer", registry_answers, reads_challenge),
     ]
 }
 
@@ -132,44 +140,45 @@ fn layout(folder: &Path, layers: [&[u8]; 2]) -> std::io::Result<()> {
     fs::write(folder.join("index.json"), index)
 }
 
-/// Checks that nothing is written outside the store, and that nothing of a rejected image is kept. Owners and devices need
-/// root; without it all images are rejected.
-fn unpack(bytes: &[u8]) -> bool {
-    let Some(layers) = two(bytes) else {
-        return false;
-    };
-    let place = tempfile::Builder::new()
-        .prefix("constel-fuzz-")
-        .tempdir_in("/dev/shm");
-    let place = place.expect("a folder in memory");
+/// A file that may be an image or a root file system. The first byte selects its compression, so that changes of the others are
+/// behind it: 1 is gzip, all others none.
+fn archive(place: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    match bytes {
+        [1, content @ ..] => {
+            let file = fs::File::create(place)?;
+            let mut gzip = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+            gzip.write_all(content)?;
+            gzip.finish().map(drop)
+        }
+        [_, content @ ..] => fs::write(place, content),
+        [] => fs::write(place, b""),
+    }
+}
+
+/// Imports what `give` has written. Checks that nothing is written outside the store, and that nothing of a rejected image is
+/// kept. Owners and devices need root; without it all images are rejected.
+fn import(give: impl FnOnce(&Path) -> std::io::Result<()>) -> bool {
+    let place = in_memory();
     let at = |name: &str| place.path().join(name);
     fs::write(at("canary"), b"alive").expect("room in memory");
-    layout(&at("layout"), layers).expect("room in memory");
+    give(&at("given")).expect("room in memory");
     let store = Store::open(&at("store")).expect("a store of ours");
     let mut limits = Limits::default();
-    (limits.layer_bytes, limits.entries) = (1 << 20, 1000);
+    (limits.layer_bytes, limits.entries, limits.spool_bytes) = (1 << 20, 1000, 1 << 20);
     let options = ImportOptions {
         name: Some("x".to_owned()),
         limits,
         ..ImportOptions::default()
     };
-    let came = store.import(&Source::Path(at("layout")), &options, &Silent);
+    let came = store.import(&Source::Path(at("given")), &options, &Silent);
     assert_eq!(fs::read(at("canary")).ok().as_deref(), Some(&b"alive"[..]));
-    let names = |folder: &Path| -> Vec<std::ffi::OsString> {
-        let entries = fs::read_dir(folder).into_iter().flatten();
-        let mut names: Vec<_> = entries
-            .filter_map(|entry| Some(entry.ok()?.file_name()))
-            .collect();
-        names.sort();
-        names
-    };
-    assert_eq!(names(place.path()), ["canary", "layout", "store"]);
+    assert_eq!(names_of(place.path()), ["canary", "given", "store"]);
     assert_eq!(
-        names(&at("store/work")).len(),
+        names_of(&at("store/work")).len(),
         0,
         "what an import needed while it ran is gone"
     );
-    let kept = names(&at("store/layers")).len();
+    let kept = names_of(&at("store/layers")).len();
     // Complete and verified layers stay for another import; nothing else of a rejected image stays.
     if came.is_err() {
         assert!(
@@ -177,7 +186,7 @@ fn unpack(bytes: &[u8]) -> bool {
             "an image that was refused has a name"
         );
         assert!(kept <= 2 && store.prune().is_ok());
-        assert_eq!(names(&at("store/layers")).len(), 0, "nothing needs them");
+        assert_eq!(names_of(&at("store/layers")).len(), 0, "nothing needs them");
     }
     came.is_ok()
 }
@@ -201,7 +210,8 @@ fn names() -> Vec<Vec<u8>> {
     ]
 }
 
-fn entry(name: &str, kind: tar::EntryType, link: &str, content: &[u8]) -> Vec<u8> {
+/// Returns an entry of an archive, padded.
+pub(super) fn entry(name: &str, kind: tar::EntryType, link: &str, content: &[u8]) -> Vec<u8> {
     let mut header = tar::Header::new_ustar();
     header.set_entry_type(kind);
     header.set_size(content.len() as u64);
@@ -245,5 +255,51 @@ fn layers() -> Vec<Vec<u8>> {
         both(&below, &above),
         both(&below, &[]),
         both(&below, &below),
+    ]
+}
+
+/// Archives as `docker save` wrote them and as an OCI image layout, and a root file system; each with and without compression.
+fn archives() -> Vec<Vec<u8>> {
+    use tar::EntryType as Kind;
+    let layer = [
+        entry("bin/", Kind::Directory, "", b""),
+        entry("bin/tool", Kind::Regular, "", b"#!/bin/sh\n"),
+        vec![0; 1024],
+    ]
+    .concat();
+    let digest = Digest::of(&layer);
+    let architecture = Platform::host().architecture;
+    let config = format!(
+        r#"{{"architecture": "{architecture}", "os": "linux", "config": {{}}, "rootfs": {{"type": "layers", "diff_ids": ["{digest}"]}}}}"#
+    );
+    let name = format!("{}.json", Digest::of(config.as_bytes()).hex());
+    let manifest =
+        format!(r#"[{{"Config": "{name}", "RepoTags": ["x:1"], "Layers": ["a/layer.tar"]}}]"#);
+    let saved = [
+        entry("a/", Kind::Directory, "", b""),
+        entry("a/layer.tar", Kind::Regular, "", &layer),
+        entry(&name, Kind::Regular, "", config.as_bytes()),
+        entry("manifest.json", Kind::Regular, "", manifest.as_bytes()),
+        vec![0; 1024],
+    ]
+    .concat();
+    let oci = in_memory();
+    layout(&oci.path().join("x"), [&layer[..], &layer[..]]).expect("room in memory");
+    let mut archive = tar::Builder::new(Vec::new());
+    archive
+        .append_dir_all(".", oci.path().join("x"))
+        .expect("a folder of ours");
+    let oci = archive.into_inner().expect("an archive in memory");
+    let forms = [saved, oci, layer];
+    let compressed = |form: &Vec<u8>| [[0], [1]].map(|kind| [&kind[..], form].concat());
+    forms.iter().flat_map(compressed).collect()
+}
+
+/// A challenge, and the answer of the server that it names.
+fn registry_answers() -> Vec<Vec<u8>> {
+    vec![
+        b"Bearer realm=\"https://auth.example/token?x=1,2\",service=\"r\",scope=\"repository:a/b:pull\"\0{\"token\": \"abc.def\"}".to_vec(),
+        b"Bearer realm=\"http://localhost:5000/t\",service=r\0{\"access_token\": \"x\", \"expires_in\": 60}".to_vec(),
+        b"Basic realm=\"x\"\0{\"errors\": [{\"message\": \"no\"}]}".to_vec(),
     ]
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use leotp::core::{
     Available, Consumer, META_LEN, Meta, Midnode, Params, Path, Producer, Sealing, Source,
 };
+use leotp::seal::FlowCipher;
 use leotp::wire::{Interest, Packet, Range};
 
 use super::Target;
@@ -12,6 +13,7 @@ use super::Target;
 pub(super) fn targets() -> Vec<Target> {
     vec![
         Target::new("leotp-packet", packets, packet),
+        Target::new("leotp-flow", flows, flow),
         Target::new("leotp-machines", scripts, machines),
         Target::new("leotp-network", scripts, network),
     ]
@@ -64,6 +66,47 @@ fn packet(data: &[u8]) -> bool {
     }
     assert_eq!(Packet::parse(&out), Ok(read));
     true
+}
+
+/// The description of a flow or a sealed record of it, after a byte that selects the record's number.
+fn flow(data: &[u8]) -> bool {
+    let Some((&record, bytes)) = data.split_first() else {
+        return false;
+    };
+    let meta = Meta::decode(bytes);
+    if let Some(meta) = &meta {
+        assert_eq!(meta.encode()[..], *bytes, "to the bit");
+    }
+    let opened = cipher().open(record.into(), record & 1 == 1, bytes);
+    if let Some(plain) = &opened {
+        assert_eq!(plain, RECORD, "made without the key");
+        assert_eq!(cipher().seal(record.into(), record & 1 == 1, plain), bytes);
+    }
+    meta.is_some() || opened.is_some()
+}
+
+const RECORD: &[u8] = b"a record";
+
+fn cipher() -> FlowCipher {
+    FlowCipher::new(&[7; 32], 5, &[1; 16])
+}
+
+fn flows() -> Vec<Vec<u8>> {
+    let meta = |sealing| Meta {
+        length: 70_000,
+        digest: [3; 32],
+        sealing,
+    };
+    let metas = [Sealing::Open, Sealing::Sealed([9; 16])].map(meta);
+    let mut all: Vec<Vec<u8>> = metas
+        .iter()
+        .map(|meta| [&[0][..], &meta.encode()].concat())
+        .collect();
+    for record in [0, 1, 2_u8] {
+        let sealed = cipher().seal(record.into(), record & 1 == 1, RECORD);
+        all.push([&[record][..], &sealed].concat());
+    }
+    all
 }
 
 struct Zeros;

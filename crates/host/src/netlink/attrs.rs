@@ -100,13 +100,15 @@ pub(super) fn link_by_index(ifindex: u32) -> LinkMessage {
 
 pub(super) fn link_change(c: &LinkChange<'_>) -> LinkMessage {
     let mut msg = link_by_index(c.ifindex);
-    if let Some(up) = c.up {
-        msg.header.flags = if up {
-            LinkFlags::Up
-        } else {
-            LinkFlags::empty()
-        };
-        msg.header.change_mask = LinkFlags::Up;
+    let flags = [
+        (LinkFlags::Up, c.up),
+        (LinkFlags::Noarp, c.arp.map(|on| !on)),
+    ];
+    for (flag, on) in flags {
+        if let Some(on) = on {
+            msg.header.flags.set(flag, on);
+            msg.header.change_mask.insert(flag);
+        }
     }
     let a = &mut msg.attributes;
     a.extend(c.netns.map(|fd| LinkAttribute::NetNsFd(fd.as_raw_fd())));

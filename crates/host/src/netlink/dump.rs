@@ -1,9 +1,9 @@
 //! Typed dumps of a namespace's objects.
 
 use super::parse::{
-    Address, InstalledRoute, LinkCounters, LinkInfo, Neighbour, QdiscInfo, RTM_GETNETCONF,
-    RTM_GETSTATS, RTM_NEWNETCONF, RTM_NEWSTATS, STATS_LINK_64_ONLY, address, forwarding_of_all,
-    link, link_counters, neighbour, qdisc, route,
+    Address, Conf, InstalledRoute, LinkCounters, LinkInfo, Neighbour, QdiscInfo, RTM_GETNETCONF,
+    RTM_GETSTATS, RTM_NEWNETCONF, RTM_NEWSTATS, STATS_LINK_64_ONLY, address, conf, link,
+    link_counters, neighbour, qdisc, route,
 };
 use super::socket::Socket;
 use crate::error::{Error, Result};
@@ -91,35 +91,25 @@ impl Socket {
         )
     }
 
-    /// Returns whether the namespace as a whole (`conf/all`) forwards IPv4.
+    /// Returns the settings of IPv4 or IPv6 for the namespace as a whole (`conf/all`) and for each interface.
     ///
     /// # Errors
     /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol)
     /// when its answer is not valid.
-    pub fn forwards_ipv4(&mut self) -> Result<bool> {
-        self.forwards(libc::AF_INET)
-    }
-
-    /// Returns whether the namespace as a whole (`conf/all`) forwards IPv6.
-    ///
-    /// # Errors
-    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol)
-    /// when its answer is not valid.
-    pub fn forwards_ipv6(&mut self) -> Result<bool> {
-        self.forwards(libc::AF_INET6)
-    }
-
-    fn forwards(&mut self, family: i32) -> Result<bool> {
+    pub fn confs(&mut self, ipv4: bool) -> Result<Vec<Conf>> {
+        let family = if ipv4 { libc::AF_INET } else { libc::AF_INET6 };
         let body = [family as u8, 0, 0, 0];
-        let all = self.dump("read forwarding", RTM_GETNETCONF, &body, |kind, p| {
-            Ok((kind == RTM_NEWNETCONF)
-                .then(|| forwarding_of_all(p))
-                .flatten())
-        })?;
-        all.first().copied().ok_or_else(|| Error::Protocol {
-            what: "read forwarding".into(),
-            detail: "no settings of the namespace as a whole".into(),
+        self.dump("read forwarding", RTM_GETNETCONF, &body, |kind, p| {
+            Ok((kind == RTM_NEWNETCONF).then(|| conf(p)).flatten())
         })
+    }
+
+    /// Returns whether the namespace as a whole (`conf/all`) forwards IPv4 or IPv6.
+    ///
+    /// # Errors
+    /// As [`Socket::confs`].
+    pub fn forwards(&mut self, ipv4: bool) -> Result<bool> {
+        forwards(&self.confs(ipv4)?)
     }
 
     /// Returns all queueing disciplines, except the built-in ones that the kernel does not list.
@@ -135,4 +125,14 @@ impl Socket {
             |kind, p| Ok((kind == libc::RTM_NEWQDISC).then(|| qdisc(p)).flatten()),
         )
     }
+}
+
+/// Returns whether the namespace as a whole forwards.
+pub(super) fn forwards(confs: &[Conf]) -> Result<bool> {
+    let mut all = confs.iter().filter(|conf| conf.ifindex.is_none());
+    let all = all.next().ok_or_else(|| Error::Protocol {
+        what: "read forwarding".into(),
+        detail: "no settings of the namespace as a whole".into(),
+    })?;
+    Ok(all.forwards)
 }

@@ -17,7 +17,10 @@ pub(super) const STATS_LINK_64_ONLY: u32 = 1;
 const STATS_HEADER: usize = 12;
 const NETCONFA_IFINDEX: u16 = 1;
 const NETCONFA_FORWARDING: u16 = 2;
+const NETCONFA_RP_FILTER: u16 = 3;
 const NETCONFA_IFINDEX_ALL: i32 = -1;
+/// `IFLA_XDP_ATTACHED` of the kernel's `if_link.h`.
+const IFLA_XDP_ATTACHED: u16 = 2;
 
 /// `RTNH_F_ONLINK` of the kernel's `rtnetlink.h`.
 const RTNH_F_ONLINK: u8 = 4;
@@ -37,6 +40,10 @@ pub struct LinkInfo {
     pub up: bool,
     /// Up with a carrier (`IFF_LOWER_UP`).
     pub carrier: bool,
+    /// Whether it resolves addresses of neighbours (no `IFF_NOARP`).
+    pub arp: bool,
+    /// Whether an XDP program is attached to it.
+    pub xdp: bool,
     /// Alias: our mark, on interfaces outside our own namespaces.
     pub alias: Option<String>,
     /// Group number, 0 by default.
@@ -165,18 +172,39 @@ pub struct QdiscInfo {
     pub parent: u32,
 }
 
-/// Returns the forwarding setting, if the message (`struct netconfmsg`, then attributes) is about `conf/all`.
-pub(super) fn forwarding_of_all(p: &[u8]) -> Option<bool> {
-    let (mut about_all, mut forwards) = (false, None);
+/// The settings of one family for packets that arrive at an interface, or at any (`conf/IFACE`, `conf/all`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Conf {
+    /// Interface index; `None`: the namespace as a whole.
+    pub ifindex: Option<u32>,
+    /// Whether they are forwarded.
+    pub forwards: bool,
+    /// `rp_filter`: 1 and 2 drop packets whose sender is not reachable over the interface, or over any. 0 for IPv6,
+    /// which has no such setting.
+    pub rp_filter: u8,
+}
+
+/// Reads `netconfmsg` and its attributes; `None` for settings of future interfaces (`conf/default`).
+pub(super) fn conf(p: &[u8]) -> Option<Conf> {
+    let (mut ifindex, mut forwards, mut rp_filter) = (None, None, 0);
     for (kind, value) in attributes(p.get(4..)?) {
         let number = value.first_chunk().map(|n| i32::from_ne_bytes(*n));
         match kind {
-            NETCONFA_IFINDEX => about_all = number == Some(NETCONFA_IFINDEX_ALL),
+            NETCONFA_IFINDEX => ifindex = number,
             NETCONFA_FORWARDING => forwards = number.map(|n| n != 0),
+            NETCONFA_RP_FILTER => rp_filter = u8::try_from(number?).unwrap_or(u8::MAX),
             _ => {}
         }
     }
-    forwards.filter(|_| about_all)
+    let ifindex = match ifindex? {
+        NETCONFA_IFINDEX_ALL => None,
+        number => Some(u32::try_from(number).ok()?),
+    };
+    Some(Conf {
+        ifindex,
+        forwards: forwards?,
+        rp_filter,
+    })
 }
 
 fn u16_of(b: &[u8]) -> Option<u16> {
@@ -210,6 +238,8 @@ pub(super) fn link(p: &[u8]) -> Option<LinkInfo> {
         mtu: 0,
         up: flags & libc::IFF_UP as u32 != 0,
         carrier: flags & libc::IFF_LOWER_UP as u32 != 0,
+        arp: flags & libc::IFF_NOARP as u32 == 0,
+        xdp: false,
         alias: None,
         group: 0,
         qdisc: None,
@@ -239,6 +269,10 @@ pub(super) fn link(p: &[u8]) -> Option<LinkInfo> {
             libc::IFLA_TXQLEN => l.tx_queue_len = n,
             libc::IFLA_GSO_MAX_SIZE => l.gso_max_size = n,
             libc::IFLA_GSO_MAX_SEGS => l.gso_max_segs = n,
+            libc::IFLA_XDP => {
+                let mut mode = attributes(v).filter(|(k, _)| *k == IFLA_XDP_ATTACHED);
+                l.xdp = mode.any(|(_, mode)| mode.first().is_some_and(|mode| *mode != 0));
+            }
             libc::IFLA_LINKINFO => {
                 l.kind = attributes(v).find(|(k, _)| *k == 1).map(|(_, v)| text(v));
             }

@@ -54,7 +54,15 @@ impl Socket {
     /// # Errors
     /// [`Error::Os`] when no socket is available.
     pub fn open() -> Result<Socket> {
-        Self::open_at(None)
+        Self::open_at(NETLINK_ROUTE, None)
+    }
+
+    /// Opens a socket of the calling thread's namespace to another part of the kernel, of which dumps can be read.
+    ///
+    /// # Errors
+    /// As [`Socket::open`]; `EPROTONOSUPPORT` if this kernel does not have it.
+    pub(super) fn open_to(protocol: i32) -> Result<Socket> {
+        Self::open_at(protocol as isize, None)
     }
 
     /// Opens a socket as [`Socket::open`] does, with the port number by which a [`StackWatch`](super::StackWatch)
@@ -64,12 +72,12 @@ impl Socket {
     /// # Errors
     /// As [`Socket::open`].
     pub fn open_known() -> Result<Socket> {
-        Self::open_at(Some(super::watch::OWN_PORT))
+        Self::open_at(NETLINK_ROUTE, Some(super::watch::OWN_PORT))
     }
 
-    fn open_at(port: Option<u32>) -> Result<Socket> {
+    fn open_at(protocol: isize, port: Option<u32>) -> Result<Socket> {
         let what = || "open a netlink socket".to_string();
-        let mut raw = Raw::new(NETLINK_ROUTE).context(what)?;
+        let mut raw = Raw::new(protocol).context(what)?;
         let taken = |port| raw.bind(&SocketAddr::new(port, 0)).is_err();
         if port.is_none_or(taken) {
             raw.bind_auto().context(what)?;

@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use super::parse::{Address, LinkInfo, Neighbour, QdiscInfo};
+use super::dump::forwards;
+use super::filters::Filter;
+use super::parse::{Address, Conf, LinkInfo, Neighbour, QdiscInfo};
 use super::socket::Socket;
 use super::types::{IpPrefix, ROUTE_PROTOCOL};
 use super::wire::attributes;
@@ -15,7 +17,7 @@ const FRA_PROTOCOL: u16 = 21;
 const FR_ACT_TO_TBL: u8 = 1;
 const RULE_HEADER: usize = 12;
 
-/// Interfaces, addresses, neighbours, rules and queueing disciplines of a namespace.
+/// Interfaces, addresses, neighbours, rules, queueing disciplines and packet filters of a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stack {
     /// Interfaces.
@@ -30,6 +32,10 @@ pub struct Stack {
     pub qdiscs: Vec<QdiscInfo>,
     /// Whether it forwards IPv4, and IPv6, as a whole (`conf/all`).
     pub forwards: [bool; 2],
+    /// Settings of IPv4 of each interface.
+    pub ipv4: Vec<Conf>,
+    /// Packet filters; only after [`Stack::add_filters`].
+    pub filters: Vec<Filter>,
 }
 
 /// A routing rule: packets are looked up in a table.
@@ -156,6 +162,7 @@ impl Socket {
     /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol)
     /// when its answer is not valid, or the stack changed during each of many tries.
     pub fn stack(&mut self) -> Result<Stack> {
+        let ipv4 = self.confs(true)?;
         Ok(Stack {
             links: self.links()?,
             addresses: self.addresses()?,
@@ -163,7 +170,9 @@ impl Socket {
             rules: self.rules()?,
             qdiscs: self.qdiscs()?,
             // A kernel without IPv6 does not answer.
-            forwards: [self.forwards_ipv4()?, self.forwards_ipv6().unwrap_or(false)],
+            forwards: [forwards(&ipv4)?, self.forwards(false).unwrap_or(false)],
+            ipv4,
+            filters: Vec::new(),
         })
     }
 

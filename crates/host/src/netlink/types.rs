@@ -146,6 +146,8 @@ pub struct LinkChange<'a> {
     pub ifindex: u32,
     /// Up or down.
     pub up: Option<bool>,
+    /// Whether it resolves addresses of neighbours.
+    pub arp: Option<bool>,
     /// The alias: our ownership mark on interfaces outside our own namespaces. "" removes it.
     pub alias: Option<&'a str>,
     /// New name (the interface must be down, or the kernel new enough to allow it up).

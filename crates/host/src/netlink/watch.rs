@@ -12,9 +12,11 @@ use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Mutex;
 
-use netlink_sys::{Socket as Raw, SocketAddr, protocols::NETLINK_ROUTE};
+use netlink_sys::protocols::{NETLINK_NETFILTER, NETLINK_ROUTE};
+use netlink_sys::{Socket as Raw, SocketAddr};
 
 use super::batch::{Batch, NLMSG_HDRLEN};
+use super::filters::NFT_MSG_NEWGEN;
 use super::socket::{Socket, force_buffer};
 use super::types::ROUTE_PROTOCOL;
 use crate::error::{Context, Error, Result};
@@ -51,6 +53,8 @@ const GROUPS_OF_ROUTES: [u32; 3] = [
     libc::RTNLGRP_IPV4_ROUTE,
     libc::RTNLGRP_IPV6_ROUTE,
 ];
+/// `NFNLGRP_NFTABLES` of the kernel's `nfnetlink.h`.
+const GROUP_OF_FILTERS: u32 = 7;
 
 /// Announcements since the last call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,13 +69,15 @@ pub struct Touched {
 #[derive(Debug)]
 pub struct StackWatch {
     raw: Raw,
+    /// Announcements of nftables; `None` on a kernel without.
+    filters: Option<Raw>,
     /// Numbers namespaces. It belongs to the namespace of `raw`, in which no program runs.
     numbers: Mutex<Socket>,
 }
 
 impl StackWatch {
-    /// Watches interfaces, addresses, rules and queueing disciplines and, with `routes`, routes and neighbours as well.
-    /// No namespace is watched yet.
+    /// Watches interfaces, addresses, rules, queueing disciplines and packet filters (nftables) and, with `routes`,
+    /// routes and neighbours as well. No namespace is watched yet.
     ///
     /// # Errors
     /// [`Error::Os`] when no namespace or socket is available.
@@ -80,29 +86,11 @@ impl StackWatch {
     }
 
     fn open_here(routes: bool) -> Result<StackWatch> {
-        let what = || "watch namespaces for changes".to_string();
-        let mut raw = Raw::new(NETLINK_ROUTE).context(what)?;
-        set_option(&raw, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program()).context(what)?;
-        set_option(
-            &raw,
-            libc::SOL_NETLINK,
-            libc::NETLINK_LISTEN_ALL_NSID,
-            &1i32,
-        )
-        .context(what)?;
-        raw.bind(&SocketAddr::new(0, 0)).context(what)?;
-        force_buffer(
-            &raw,
-            libc::SO_RCVBUFFORCE,
-            libc::SO_RCVBUF,
-            RECEIVE_BUFFER_BYTES,
-        )?;
         let routes = GROUPS_OF_ROUTES.into_iter().filter(|_| routes);
-        for group in GROUPS.into_iter().chain(routes) {
-            raw.add_membership(group).context(what)?;
-        }
+        let groups: Vec<u32> = GROUPS.into_iter().chain(routes).collect();
         Ok(StackWatch {
-            raw,
+            raw: listen(NETLINK_ROUTE, &FILTER, &groups)?,
+            filters: listen(NETLINK_NETFILTER, &FILTER_OF_FILTERS, &[GROUP_OF_FILTERS]).ok(),
             numbers: Mutex::new(Socket::open()?),
         })
     }
@@ -131,50 +119,87 @@ impl StackWatch {
     /// [`Error::Os`] when the socket fails.
     pub fn drain(&self) -> Result<Touched> {
         let mut touched = Touched::default();
-        for _ in 0..AT_ONCE {
-            match self.next() {
-                Ok(Some(id)) => touched.ids.extend(id),
-                Ok(None) => break,
-                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => touched.lost = true,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::os("read announced changes", error)),
+        for raw in [Some(&self.raw), self.filters.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            for _ in 0..AT_ONCE {
+                match next(raw) {
+                    Ok(Some(id)) => touched.ids.extend(id),
+                    Ok(None) => break,
+                    Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
+                        touched.lost = true;
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(Error::os("read announced changes", error)),
+                }
             }
         }
         Ok(touched)
     }
+}
 
-    /// Returns the namespace number of the next announcement, if it has one; `None`: there is no announcement.
-    fn next(&self) -> io::Result<Option<Option<u32>>> {
-        // The announcement itself is not read: the caller reads the stack, which has the present state.
-        let mut header = [0u8; NLMSG_HDRLEN];
-        let mut control = Control([0; 64]);
-        let mut part = libc::iovec {
-            iov_base: header.as_mut_ptr().cast(),
-            iov_len: header.len(),
-        };
-        // SAFETY: a msghdr of zeros is a valid one: no address, no parts, no control data.
-        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-        message.msg_iov = &raw mut part;
-        message.msg_iovlen = 1;
-        message.msg_control = control.0.as_mut_ptr().cast();
-        message.msg_controllen = control.0.len() as _;
-        // SAFETY: `message` points to live buffers of the stated lengths, which outlive the call.
-        let got = unsafe {
-            libc::recvmsg(
-                self.raw.as_raw_fd(),
-                &raw mut message,
-                libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC,
-            )
-        };
-        if got < 0 {
-            let error = io::Error::last_os_error();
-            return match error.kind() {
-                io::ErrorKind::WouldBlock => Ok(None),
-                _ => Err(error),
-            };
-        }
-        Ok(Some(number(&message)))
+/// Returns a socket that receives the announcements of these groups, as far as the program keeps them, from all
+/// namespaces with a number.
+fn listen(protocol: isize, filter: &'static [libc::sock_filter], groups: &[u32]) -> Result<Raw> {
+    let what = || "watch namespaces for changes".to_string();
+    let mut raw = Raw::new(protocol).context(what)?;
+    let program = libc::sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_ptr().cast_mut(),
+    };
+    set_option(&raw, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program).context(what)?;
+    set_option(
+        &raw,
+        libc::SOL_NETLINK,
+        libc::NETLINK_LISTEN_ALL_NSID,
+        &1i32,
+    )
+    .context(what)?;
+    raw.bind(&SocketAddr::new(0, 0)).context(what)?;
+    force_buffer(
+        &raw,
+        libc::SO_RCVBUFFORCE,
+        libc::SO_RCVBUF,
+        RECEIVE_BUFFER_BYTES,
+    )?;
+    for group in groups {
+        raw.add_membership(*group).context(what)?;
     }
+    Ok(raw)
+}
+
+/// Returns the namespace number of the next announcement, if it has one; `None`: there is no announcement.
+fn next(raw: &Raw) -> io::Result<Option<Option<u32>>> {
+    // The announcement itself is not read: the caller reads the stack, which has the present state.
+    let mut header = [0u8; NLMSG_HDRLEN];
+    let mut control = Control([0; 64]);
+    let mut part = libc::iovec {
+        iov_base: header.as_mut_ptr().cast(),
+        iov_len: header.len(),
+    };
+    // SAFETY: a msghdr of zeros is a valid one: no address, no parts, no control data.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.0.as_mut_ptr().cast();
+    message.msg_controllen = control.0.len() as _;
+    // SAFETY: `message` points to live buffers of the stated lengths, which outlive the call.
+    let got = unsafe {
+        libc::recvmsg(
+            raw.as_raw_fd(),
+            &raw mut message,
+            libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC,
+        )
+    };
+    if got < 0 {
+        let error = io::Error::last_os_error();
+        return match error.kind() {
+            io::ErrorKind::WouldBlock => Ok(None),
+            _ => Err(error),
+        };
+    }
+    Ok(Some(number(&message)))
 }
 
 /// Buffer for control messages, with their alignment.
@@ -297,9 +322,10 @@ static FILTER: [libc::sock_filter; 19] = [
     DROP,
 ];
 
-fn program() -> libc::sock_fprog {
-    libc::sock_fprog {
-        len: FILTER.len() as u16,
-        filter: FILTER.as_ptr().cast_mut(),
-    }
-}
+/// Keeps the announcement that ends each change of nftables, of which a change with many rules has one.
+static FILTER_OF_FILTERS: [libc::sock_filter; 4] = [
+    load(libc::BPF_H, TYPE_AT),
+    skip(libc::BPF_JEQ, short(NFT_MSG_NEWGEN), 0, 1),
+    KEEP,
+    DROP,
+];

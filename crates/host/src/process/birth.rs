@@ -12,7 +12,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::child::Child;
 use super::confine::{Prepared, Step};
-use super::{deaf, first};
+use super::{deaf, errno, first};
 use crate::error::{Context, Error, Result};
 
 /// Maximum number of hierarchies of cgroups that a process is in: Linux has 15 controllers, and hosts have a few
@@ -484,12 +484,6 @@ fn is_inside() -> bool {
     // SAFETY: the buffer has the given length.
     let said = unsafe { libc::syscall(libc::SYS_getcwd, path.as_mut_ptr(), path.len()) };
     said > 0 && path[0] == b'/'
-}
-
-/// Returns the calling thread's error number.
-pub(super) fn errno() -> i32 {
-    // SAFETY: always a valid pointer to the calling thread's own variable.
-    unsafe { *libc::__errno_location() }
 }
 
 extern "C" fn child(arg: *mut c_void) -> c_int {

@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_long};
 
 use serde::{Deserialize, Serialize};
 
-use super::birth::errno;
+use super::errno;
 use super::{deaf, filter, seccomp};
 
 /// A capability, by the kernel's number.

@@ -4,7 +4,7 @@
 
 use std::mem::offset_of;
 
-use super::birth::errno;
+use super::errno;
 
 #[cfg(target_arch = "x86_64")]
 pub(super) const ARCHITECTURE: u32 = 0xc000_003e;

@@ -4,7 +4,7 @@
 use std::ffi::{CStr, c_ulong, c_void};
 use std::ptr;
 
-use super::birth::errno;
+use super::errno;
 
 const PROTECTED: c_ulong = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
 

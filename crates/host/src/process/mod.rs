@@ -90,3 +90,9 @@ fn c_string(s: impl AsRef<OsStr>) -> Result<CString> {
     CString::new(s.as_bytes())
         .map_err(|_| Error::Invalid(format!("{} holds a NUL byte", Path::new(s).display())))
 }
+
+/// Returns the calling thread's error number.
+fn errno() -> i32 {
+    // SAFETY: always a valid pointer to the calling thread's own variable.
+    unsafe { *libc::__errno_location() }
+}

@@ -5,6 +5,9 @@
 //! does not apply to programs that have one of them. Calls that are newer than this table appear as not implemented, so
 //! that programs use the older way. The same holds for the machine's other instruction sets (32-bit programs).
 //!
+//! Calls that reserve disk appear as not supported by the file system: a single one could take all free space before the
+//! lab measures it. Programs write instead.
+//!
 //! All other calls are allowed: capabilities, namespaces and groups restrict them.
 
 use std::mem::offset_of;
@@ -21,6 +24,11 @@ const OPEN_TREE_ATTR: i64 = 467;
 /// Terminal requests: `TIOCSTI`, and `TIOCLINUX`, which pastes.
 const TYPE_AHEAD: u32 = 0x5412;
 const CONSOLE: u32 = 0x541c;
+
+/// Modes of `fallocate` that free space: `FALLOC_FL_PUNCH_HOLE`, `FALLOC_FL_COLLAPSE_RANGE`. All others reserve it.
+const FREEING: u32 = 0x02 | 0x08;
+/// Requests to files that do the same: `FS_IOC_RESVSP`, `FS_IOC_RESVSP64`, `FS_IOC_ZERO_RANGE`.
+const RESERVING: [u32; 3] = [0x4030_5828, 0x4030_582a, 0x4030_5839];
 
 /// Flags of `clone` that create namespaces.
 const NEW_NAMESPACES: u32 = (libc::CLONE_NEWNS
@@ -119,6 +127,7 @@ const OF_THIS_MACHINE: &[Row] = &[];
 pub(super) fn filter(capabilities: CapabilitySet) -> Vec<libc::sock_filter> {
     const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
     const UNKNOWN: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+    const UNSUPPORTED: u32 = libc::SECCOMP_RET_ERRNO | libc::EOPNOTSUPP as u32;
     let mut filter = vec![
         load(offset_of!(libc::seccomp_data, arch)),
         jump(libc::BPF_JEQ, ARCHITECTURE, 1, 0),
@@ -152,14 +161,19 @@ pub(super) fn filter(capabilities: CapabilitySet) -> Vec<libc::sock_filter> {
         answer(REFUSE),
     ];
     about(&mut filter, libc::SYS_socket, &check);
-    // `constel exec` lends its terminal, and no other process may insert input there.
     let check = [
         load(argument(1)),
-        jump(libc::BPF_JEQ, TYPE_AHEAD, 0, 1),
-        answer(REFUSE),
-        jump(libc::BPF_JEQ, CONSOLE, 0, 1),
-        answer(REFUSE),
+        jump(libc::BPF_JSET, FREEING, 1, 0),
+        answer(UNSUPPORTED),
     ];
+    about(&mut filter, libc::SYS_fallocate, &check);
+    let mut check = vec![load(argument(1))];
+    // `constel exec` lends its terminal, and no other process may insert input there.
+    let requests = [TYPE_AHEAD, CONSOLE].map(|request| (request, REFUSE));
+    let reserving = RESERVING.map(|request| (request, UNSUPPORTED));
+    for (request, said) in requests.into_iter().chain(reserving) {
+        check.extend([jump(libc::BPF_JEQ, request, 0, 1), answer(said)]);
+    }
     about(&mut filter, libc::SYS_ioctl, &check);
     let mut check = vec![load(argument(0))];
     let last = PERSONALITIES.len() - 1;
@@ -271,6 +285,17 @@ mod tests {
         assert_eq!(typed, errno(libc::EPERM));
         let size = 0x5413;
         assert_eq!(says(&plain, libc::SYS_ioctl, size), ALLOW);
+        let keep_size = libc::FALLOC_FL_KEEP_SIZE as u32;
+        for mode in [0, keep_size, libc::FALLOC_FL_ZERO_RANGE as u32] {
+            let said = says(&plain, libc::SYS_fallocate, mode);
+            assert_eq!(said, errno(libc::EOPNOTSUPP), "mode {mode}");
+        }
+        let hole = keep_size | libc::FALLOC_FL_PUNCH_HOLE as u32;
+        assert_eq!(says(&plain, libc::SYS_fallocate, hole), ALLOW);
+        for request in RESERVING {
+            let said = says(&plain, libc::SYS_ioctl, request);
+            assert_eq!(said, errno(libc::EOPNOTSUPP), "{request:#x}");
+        }
         for known in PERSONALITIES {
             assert_eq!(says(&plain, libc::SYS_personality, known), ALLOW, "{known}");
         }

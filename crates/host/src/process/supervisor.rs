@@ -15,6 +15,11 @@ use crate::error::{Context, Error, Result};
 /// Maximum number of ends handled at a time.
 const AT_ONCE: usize = 256;
 
+/// The time in which a killed child is gone, unless it is frozen or in uninterruptible sleep.
+const DYING: Duration = Duration::from_millis(100);
+/// How often groups are thawed for children that do not die.
+const THAW_EVERY: Duration = Duration::from_secs(1);
+
 /// An event of a [`Supervisor`]: a child ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exited<K> {
@@ -163,16 +168,23 @@ impl<K: Ord + Clone> Supervisor<K> {
             .collect())
     }
 
-    /// Requests the end of all, waits `grace` for all together, and kills the rest. Reports every end.
+    /// Requests the end of all, waits `grace` for all together, and kills the rest. Reports every end. A stopped child
+    /// is continued, so that it can end by itself; `thaw` must thaw the groups of those that are frozen, which do not
+    /// even die before.
     ///
     /// # Errors
     /// [`Error::Conflict`] with those that do not die of SIGKILL within 10 s (a process in uninterruptible sleep): they
     /// stay supervised. [`Error::Os`] when one cannot be signalled or waited for.
-    pub fn terminate_all(&mut self, grace: Duration) -> Result<Vec<Exited<K>>> {
+    pub fn terminate_all(
+        &mut self,
+        grace: Duration,
+        thaw: impl Fn() -> Result<()>,
+    ) -> Result<Vec<Exited<K>>> {
         let mut out = Vec::new();
         if !grace.is_zero() {
             for c in self.children.values() {
                 c.signal(Signal::TERM)?;
+                c.signal(Signal::CONT)?;
             }
             let end = Instant::now() + grace;
             while !self.is_empty() {
@@ -187,8 +199,14 @@ impl<K: Ord + Clone> Supervisor<K> {
             c.signal(Signal::KILL)?;
         }
         let end = Instant::now() + KILLED_WITHIN;
+        let mut thaw_at = Instant::now() + DYING;
         while !self.is_empty() {
-            out.extend(self.wait(Duration::from_millis(100))?);
+            out.extend(self.wait(DYING)?);
+            if Instant::now() >= thaw_at && !self.is_empty() {
+                // After they were killed, so that no child that goes on freezes the others again.
+                thaw()?;
+                thaw_at = Instant::now() + THAW_EVERY;
+            }
             if Instant::now() > end && !self.is_empty() {
                 let names = self.children.values();
                 let names: Vec<_> = names

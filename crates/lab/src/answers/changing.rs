@@ -175,18 +175,21 @@ impl View {
         let blueprint = kernels.blueprint.as_ref();
         let changed = self.change_by_hand(links, |_| {
             let changes = delays::changes(blueprint, links, place, delays_ns)?;
-            Ok::<_, DriverError>((changes.len(), changes))
+            Ok::<_, DriverError>((changes.clone(), changes))
         });
-        let (edges, at_mono_ns) = changed.map_err(|error| impair::refusal(&error))?;
+        let (changes, at_mono_ns) = changed.map_err(|error| impair::refusal(&error))?;
+        let (delays, range) = delays::listed(&blueprint.lab.layout, &changes);
         let answer = DelaysSet {
             at_mono_ns,
             network: blueprint.lab.scenario.networks[place].name.to_string(),
-            edges,
+            edges: changes.len(),
         };
         let what = EventData::DelaysSet {
             network: answer.network.clone(),
             edges: answer.edges,
             reset: delays_ns.is_none(),
+            delays,
+            range,
         };
         self.log.emit(self.noted_at(at_ns), what);
         Ok(answer)
@@ -271,8 +274,9 @@ impl View {
             }
             EffectTarget::Edges(edges) => {
                 let now_ns = t_ns.unwrap_or(held.snapshot.t_ns);
+                let mut away = self.away.lock().unwrap_or_else(|e| e.into_inner());
                 let (set, at_mono_ns) = self.change_by_hand(links, |_| {
-                    let planned = impair::on_edges(links, edges, patch, zero_ns)?;
+                    let planned = impair::on_edges(links, (edges, &away), patch, zero_ns)?;
                     for change in &planned.1 {
                         let EffectsChange::Edge { from, to, effects } = change else {
                             continue;
@@ -284,8 +288,15 @@ impl View {
                     }
                     Ok::<_, Refused>(planned)
                 })?;
-                // Only single edges can be down, and so only they change the list that routes avoid.
-                let version = self.failed.set(&what.link, t_ns.unwrap_or(0), set.failed);
+                for (edge, failed) in &set.failed {
+                    away.set_failed(*edge, *failed);
+                }
+                // Only single edges can be down, and so only they change the list that routes avoid. Edges of absent
+                // members are in it already.
+                let mut failed = set.failed;
+                failed.retain(|(edge, _)| away.failed_by_hand(*edge).is_none());
+                let version = self.failed.set(&what.link, t_ns.unwrap_or(0), failed);
+                drop(away);
                 let answer = LinkSet {
                     at_mono_ns,
                     edges: set.edges,

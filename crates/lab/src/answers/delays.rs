@@ -1,13 +1,17 @@
 //! The change of all delays of a network at one instant.
 
+use constel_api::answers::{DelayRange, DelaySet};
 use constel_api::{ApiError, ErrorCode};
 use constel_drivers::{DriverError, Links};
 use constel_link::{Effects, EffectsChange, PortId};
 use constel_plan::Blueprint;
 use constel_scenario::model::Medium;
-use constel_topology::Snapshot;
+use constel_topology::{Layout, Snapshot};
 
 use super::impair::refusal;
+
+/// Most delays that an event has one by one: those of 20 members. Each takes some 60 bytes of the event log.
+const MOST_LISTED: usize = 400;
 
 fn bad(error: String) -> ApiError {
     ApiError::new(ErrorCode::BadValue, error)
@@ -70,6 +74,7 @@ fn cells<'a>(
     });
     edges.filter_map(move |(edge, (a, b))| match delays_ns {
         Some(rows) => rows.get(a)?.get(b)?.map(|delay_ns| (edge, Some(delay_ns))),
+        // Without a matrix the delays of all edges are reset.
         None => Some((edge, None)),
     })
 }
@@ -90,6 +95,7 @@ pub(super) fn changes(
     let mut changes = Vec::new();
     for ((from, to), delay_ns) in cells(ports, delays_ns) {
         let own = links.effects(from, to)?.own;
+        // A matrix of a thousand members has a million cells, of which a command usually changes few.
         if own.delay_ns == delay_ns {
             continue;
         }
@@ -98,4 +104,32 @@ pub(super) fn changes(
         changes.push(EffectsChange::Edge { from, to, effects });
     }
     Ok(changes)
+}
+
+/// Returns the delays that changes have set, for the event: each if they are few, and their range.
+pub(super) fn listed(
+    layout: &Layout,
+    changes: &[EffectsChange],
+) -> (Vec<DelaySet>, Option<DelayRange>) {
+    let node = |port: PortId| layout.node(layout.port(port).node).name.clone();
+    let set = changes.iter().filter_map(|change| match change {
+        EffectsChange::Edge {
+            from,
+            to,
+            effects: Some(effects),
+        } => Some((*from, *to, effects.delay_ns?)),
+        _ => None,
+    });
+    let set: Vec<(PortId, PortId, u64)> = set.collect();
+    let range = DelayRange::of(set.iter().map(|(_, _, delay_ns)| *delay_ns).collect());
+    let row = |(from, to, delay_ns): (PortId, PortId, u64)| DelaySet {
+        from: node(from),
+        to: node(to),
+        delay_ns,
+    };
+    let delays = match set.len() {
+        0..=MOST_LISTED => set.into_iter().map(row).collect(),
+        _ => Vec::new(),
+    };
+    (delays, range)
 }

@@ -5,7 +5,7 @@ use constel_api::answers::{BriefEffects, EdgeSet, LinkSet, RoutesAfter};
 use constel_api::{ApiError, ErrorCode};
 use constel_drivers::{DriverError, Links};
 use constel_link::{Effects, EffectsChange, Impairment, JitterLaw, PortId};
-use constel_plan::{Blueprint, EdgeEnds};
+use constel_plan::{AbsentMembers, Blueprint, EdgeEnds};
 use constel_topology::{Edge, NodeId, Snapshot, pairs_named};
 
 use crate::answers::by_hand::{EffectTarget, Impairing};
@@ -48,6 +48,7 @@ pub(crate) fn ends(
     if let Some(b) = b {
         return Ok((find(a)?, find(b)?));
     }
+    // Names of nodes may contain hyphens, so `A-B` is split at each of them.
     let found: Vec<_> = pairs_named(a, |name| find(name).ok()).collect();
     match found[..] {
         [one] => Ok(one),
@@ -144,6 +145,7 @@ pub(crate) fn check_jitter(
     let Some(jitter) = &effects.jitter else {
         return Ok(());
     };
+    // A recording over a delay of 0 has whole delays, as in a box that repeats a measured path.
     if effects.delay_ns == Some(0) && matches!(jitter.law, JitterLaw::Trace { .. }) {
         return Ok(());
     }
@@ -161,24 +163,30 @@ pub(crate) struct Set {
 }
 
 /// Plans effects for edges: merged with their present effects, or, with `reset`, in place of them. Time-dependent
-/// laws begin at `zero_ns` of the link plane's clock.
+/// laws begin at `zero_ns` of the link plane's clock. Edges of members that are `away` stay down until these return; their
+/// own state counts from then on.
 ///
 /// # Errors
 /// When the link plane has stopped.
 pub(crate) fn on_edges(
     links: &dyn Links,
-    edges: &[EdgeEnds],
+    (edges, away): (&[EdgeEnds], &AbsentMembers),
     (patch, reset): (&Effects, bool),
     zero_ns: u64,
 ) -> Result<(Set, Vec<EffectsChange>), DriverError> {
     let patch = patch.clone().starting_later(zero_ns);
     let (mut rows, mut failed, mut changes) = (Vec::new(), Vec::new(), Vec::new());
     for &(from, to) in edges {
-        let effects = if reset {
+        let mut effects = if reset {
             patch.clone()
         } else {
+            // Settings that the command does not name stay as earlier commands left them.
             links.effects(from, to)?.own.merged(&patch)
         };
+        let absent = away.failed_by_hand((from, to));
+        if let Some(by_hand) = absent {
+            effects.down = patch.down.or((by_hand && !reset).then_some(true));
+        }
         // An edge without effects is removed from the link plane's table.
         let change = EffectsChange::of_edge((from, to), effects);
         let effects = change.effects().cloned().unwrap_or_default();
@@ -188,7 +196,10 @@ pub(crate) fn on_edges(
             effects: BriefEffects::of(&effects),
         });
         failed.push(((from, to), effects.down == Some(true)));
-        changes.push(change);
+        changes.push(match absent {
+            Some(_) => EffectsChange::of_edge((from, to), effects.merged(&Effects::failed(true))),
+            None => change,
+        });
     }
     let edges = rows;
     Ok((Set { edges, failed }, changes))
@@ -224,6 +235,7 @@ pub(crate) fn on_port(
     zero_ns: u64,
 ) -> (Effects, Vec<EffectsChange>) {
     let patch = patch.clone().starting_later(zero_ns);
+    // The lab keeps the settings of ports, because edges to new satellites must get them after each handover.
     let now = if reset { patch } else { held.merged(&patch) };
     let effects = (!now.is_empty()).then(|| now.clone());
     (now, vec![EffectsChange::Port { port, effects }])

@@ -300,13 +300,14 @@ impl LabReader for View {
         let (layout, snapshot) = (&held.kernels.blueprint.lab.layout, &held.snapshot);
         let blueprint = &held.kernels.blueprint;
         let (a_id, b_id) = (find(blueprint, a)?, find(blueprint, b)?);
-        let (mut edges, mut failed_ns) = (Vec::new(), Vec::new());
+        let (mut edges, mut ends, mut failed_ns) = (Vec::new(), Vec::new(), Vec::new());
         // Both directions are listed, because effects may be set on one of them only.
         for (from, to) in [(a_id, b_id), (b_id, a_id)] {
             let ports = layout.ports_of(from).iter();
             for edge in ports.flat_map(|port| snapshot.edges_from(port.id)) {
                 if layout.port(edge.to).node == to {
                     edges.push(self.edge(&held, edge.from, edge.to)?);
+                    ends.push((edge.from, edge.to));
                     failed_ns.push(self.failed.since_ns((edge.from, edge.to)));
                 }
             }
@@ -315,7 +316,12 @@ impl LabReader for View {
         let all: Option<Vec<u64>> = failed_ns.into_iter().collect();
         let failed_ns = all.and_then(|all| all.into_iter().max());
         let mut why = why(layout, snapshot, a_id, b_id).describe(layout);
-        if let Some(failed_ns) = failed_ns {
+        let away = self.away.lock().unwrap_or_else(|e| e.into_inner());
+        let absent = away.why_down(layout, &ends);
+        drop(away);
+        if let Some(absent) = absent {
+            why = format!("{absent}; else {why}");
+        } else if let Some(failed_ns) = failed_ns {
             // The geometric reason follows, because it holds again once the link is repaired.
             let t_s = failed_ns as f64 / 1e9;
             why = format!("down: failed by hand at t = {t_s:.3} s; else {why}");

@@ -80,6 +80,7 @@ impl Keeper {
             let files = &mut self.files;
             files.put(node, names::NODE, &document(&telling.node(node, lab)))?;
             files.put(node, names::PORTS, &document(&telling.ports(node)))?;
+            // The event log exists from the start, so that a program can follow it before the first event.
             files.append(node, b"")?;
             let user = telling.asked(node).map(|asked| &asked.user);
             for (name, text) in user.into_iter().flatten() {
@@ -148,6 +149,7 @@ impl Keeper {
         let telling = Arc::clone(&self.telling);
         let mut told = Ok(());
         for node in telling.asking() {
+            // The failure of one node's file does not keep the event from the others.
             let one = self.event(node, what.clone(), clients);
             told = told.and(one.map(|_| ()));
         }

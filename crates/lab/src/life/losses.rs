@@ -62,6 +62,7 @@ pub fn gone_ns(from_ns: u64, step_ns: u64) -> u64 {
 /// effect first.
 #[must_use]
 pub fn back_ns(from_ns: u64, gone_ns: u64, step_ns: u64) -> u64 {
+    // The links must be absent for at least one step, or the return would cancel the loss within one plan.
     planned_ns(from_ns, step_ns).max(gone_ns + step_ns)
 }
 
@@ -174,6 +175,7 @@ impl Losses {
         }
         self.gone_ns.insert(loss.machine, gone_ns);
         news.said.push(lost_in_words(loss, machines, gone_ns));
+        // Every machine plans for all nodes, but creates only its own share.
         let own = loss.to.iter().filter(|(_, to)| **to == machines.here);
         let nodes: Vec<NodeId> = own.map(|(node, _)| *node).collect();
         if !nodes.is_empty() {

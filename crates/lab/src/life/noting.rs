@@ -86,6 +86,7 @@ impl LabTime<'_> {
     /// Logs the pairs whose number of disjoint paths changed.
     pub(super) fn log_paths(&self, steps: &mut Steps<Machine>) {
         let pairs = self.fabric.blueprint.addresses.paths().pairs();
+        // The planner is ahead of lab time, so the news carry the time of their step.
         for news in steps.planner.take_paths_news() {
             let pair = &pairs[news.pair];
             let layout = &self.fabric.blueprint.lab.layout;

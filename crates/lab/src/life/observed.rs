@@ -128,6 +128,7 @@ impl Observed {
             return;
         };
         let ends = self.container_ends.get(&client).into_iter().flatten();
+        // The client and the container are waited for separately, so their ends have slightly different times.
         let mut ends = ends.filter(|(end_ns, _)| end_ns.abs_diff(t_ns) <= TOGETHER_NS);
         if let Some((_, how)) = ends.next() {
             explain_killed(row, &format!("the container of its node ended ({how})"));
@@ -138,6 +139,7 @@ impl Observed {
     pub(crate) fn fail(&mut self, failure: String) {
         if self.failures.len() < FAILURES {
             self.failures.push(failure);
+        // A lab of thousands of nodes may fail in each of them, and the summary must stay readable.
         } else if self.failures.len() == FAILURES {
             self.failures.push("and more, in events.ndjson".to_owned());
         }

@@ -131,8 +131,10 @@ pub(crate) fn run_stages(
         (outcome, watched.and(carried))
     });
     // Helpers and daemons are stopped even after an error; the error of the stages is reported first.
-    let helped = helpers.into_inner().stop(&fabric.blueprint);
-    let stopped = daemons.stop().and(containers.into_inner().stop());
+    let helped = helpers.into_inner().stop(&fabric.launcher);
+    let stopped = daemons
+        .stop(&fabric.launcher)
+        .and(containers.into_inner().stop());
     let mut outcome = outcome?;
     outcome.helpers = helped?;
     watched?;

@@ -318,7 +318,7 @@ fn crossed_badly(now: &Counts, before: &Counts) -> Vec<String> {
         if *refused > 0 {
             wrong.push(format!(
                 "{refused} datagrams from the address of machine {machine} were refused: forged, of another run, or for nodes that are \
-                 elsewhere; with `--encrypt` they cannot be forged"
+                 elsewhere; without `--insecure` they cannot be forged"
             ));
         }
         // A few late frames are part of the link plane's lateness statistics, like all others.

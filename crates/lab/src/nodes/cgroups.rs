@@ -133,7 +133,7 @@ impl Cgroups {
     ///
     /// # Errors
     /// When a group cannot be listed or thawed.
-    pub(crate) fn thaw(&self) -> Result<(), EngineError> {
+    pub(crate) fn thaw(&self) -> constel_host::Result<()> {
         for group in self.all.iter().chain(&self.others) {
             group.thaw()?;
         }

@@ -328,10 +328,10 @@ impl Containers {
     /// # Errors
     /// When one does not end.
     pub(crate) fn stop(mut self) -> Result<(), EngineError> {
-        self.health.stop()?;
         let Some(launcher) = self.launcher.take() else {
             return Ok(());
         };
+        self.health.stop(&launcher)?;
         let begun = Instant::now();
         let mut graces = BTreeMap::new();
         for (node, child) in self.running.iter() {
@@ -353,13 +353,9 @@ impl Containers {
                 graces.remove(&gone.key);
             }
         }
-        // All that remain have used up their time, or were sent SIGKILL. Frozen ones die when they are thawed.
-        for (_, child) in self.running.iter() {
-            child.signal(Signal::KILL)?;
-        }
-        let thawed = launcher.cgroups.thaw();
-        self.running.terminate_all(Duration::ZERO)?;
-        thawed?;
+        // All that remain have used up their time, or were sent SIGKILL.
+        self.running
+            .terminate_all(Duration::ZERO, || launcher.cgroups.thaw())?;
         let lab = &launcher.kernels.blueprint.lab;
         for (node, _) in launcher.kernels.ours().containers(lab) {
             let logs = logs_of(&self.results, &lab.layout.node(node).name);

@@ -114,8 +114,9 @@ impl Checks {
     ///
     /// # Errors
     /// When one does not end.
-    pub(crate) fn stop(&mut self) -> Result<(), EngineError> {
-        self.running.terminate_all(Duration::ZERO)?;
+    pub(crate) fn stop(&mut self, launcher: &Launcher) -> Result<(), EngineError> {
+        self.running
+            .terminate_all(Duration::ZERO, || launcher.cgroups.thaw())?;
         Ok(())
     }
 }

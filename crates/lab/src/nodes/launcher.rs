@@ -146,7 +146,9 @@ impl Launcher {
         again: bool,
     ) -> Result<Child, EngineError> {
         let mut program = self.program(node, argv, (out, err));
+        // Commands of the scenario are those of the image; daemons and servers are the host's.
         program.of_image = true;
+        // After a restart the output of the earlier process must stay.
         program.append = again;
         Ok(self.kernels.node(node).start(program)?)
     }

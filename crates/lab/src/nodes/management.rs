@@ -8,7 +8,7 @@
 //! machine's end of the link, which carries Constel's mark.
 
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use std::time::Duration;
 use constel_host::NetNs;
 use constel_host::claim::{HostObject, LINK_GROUP, LabName, link_alias};
 use constel_host::netlink::{
-    AddressSpec, Batch, IpPrefix, LinkChange, Mac, NeighbourSpec, NextHop, Route, RouteTarget,
-    Rule, Socket, VethEnd,
+    AddressSpec, Batch, DroppingChain, IpPrefix, LinkChange, Mac, NeighbourSpec, NextHop, Route,
+    RouteTarget, Rule, Socket, VethEnd, dropping_chains,
 };
 use constel_host::template::{Setting, namespace_with};
 use constel_plan::{MANAGEMENT_IFINDEX, MANAGEMENT_PORT, Management};
@@ -123,6 +123,72 @@ const NO_PORT: u16 = 9;
 /// before that; TCP repeats its request after one second.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
+/// Connects to a port without a listener. The kernel of the far end answers with a reset, so that success is a refused
+/// connection.
+fn refused(address: Ipv4Addr) -> std::io::Result<()> {
+    match TcpStream::connect_timeout(&(address, NO_PORT).into(), ANSWERS_WITHIN) {
+        Err(error) if error.kind() != ErrorKind::ConnectionRefused => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The most chains that an error names.
+const MOST_CHAINS: usize = 4;
+
+fn unreached(interface: &str, between: &str, error: &std::io::Error) -> EngineError {
+    // The list needs a right and a feature of the kernel; without them the error names no chain.
+    let mut chains = dropping_chains().unwrap_or_default();
+    chains.truncate(MOST_CHAINS);
+    let names = chains.iter().map(|c| {
+        let DroppingChain {
+            family,
+            table,
+            chain,
+            why,
+            ..
+        } = c;
+        format!("table {family} {table}, chain {chain} ({why})")
+    });
+    let mut names: Vec<String> = names.collect();
+    let legacy = std::fs::read_to_string("/proc/net/ip_tables_names").unwrap_or_default();
+    if !legacy.trim().is_empty() {
+        names.push("the tables of iptables-legacy (`iptables-legacy -S`)".to_owned());
+    }
+    let by = match names.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; this machine's firewall may drop them in {}",
+            names.join("; ")
+        ),
+    };
+    let pass = |c: &DroppingChain| {
+        let side = if c.arriving { "iifname" } else { "oifname" };
+        let DroppingChain {
+            family,
+            table,
+            chain,
+            ..
+        } = c;
+        format!("`nft insert rule {family} {table} {chain} {side} \"cst-*\" accept`")
+    };
+    let mut rules: Vec<String> = chains.iter().map(pass).collect();
+    if rules.is_empty() {
+        let sides = [("INPUT", "-i"), ("OUTPUT", "-o")];
+        rules.extend(
+            sides.map(|(chain, side)| format!("`iptables -I {chain} {side} cst-+ -j ACCEPT`")),
+        );
+    }
+    EngineError::Unable {
+        what: format!(
+            "`management` does not work: packets {between} over {interface} are dropped ({error}){by}"
+        ),
+        remedy: format!(
+            "let packets of interfaces `cst-*` pass: {}; labs need no other rule",
+            rules.join(" and ")
+        ),
+    }
+}
+
 /// The bridge of a lab and the link to it, as long as this value exists.
 pub(crate) struct ManagementNet {
     own: Management,
@@ -153,28 +219,26 @@ impl ManagementNet {
         Ok(made)
     }
 
-    /// Tests whether packets pass between the machine and the bridge in both directions: the namespace must refuse
-    /// a connection.
+    /// Tests whether connections pass between the machine and the bridge, begun by either: the other end must refuse
+    /// them.
     ///
     /// # Errors
-    /// [`EngineError::Unable`] when no refusal arrives.
+    /// [`EngineError::Unable`] when no refusal arrives, with the chains of the machine's firewall that may drop the packets.
     pub(crate) fn reach(&self) -> Result<(), EngineError> {
-        let address = SocketAddr::from((self.own.bridge, NO_PORT));
-        // The kernel of the namespace answers with a reset, so that success is a refused connection.
-        match TcpStream::connect_timeout(&address, ANSWERS_WITHIN) {
-            Err(error) if error.kind() != ErrorKind::ConnectionRefused => {
-                let interface = &self.own.interface;
-                Err(EngineError::Unable {
-                    what: format!(
-                        "this machine does not reach nodes by `management`: packets over {interface} are dropped ({error})"
-                    ),
-                    remedy: "let packets in and out of interfaces `cst-*` in this machine's firewall, for example by \
-                             `nft insert rule inet filter input iifname \"cst-*\" accept` and the same for output with `oifname`"
-                        .to_owned(),
-                })
-            }
-            _ => Ok(()),
-        }
+        // A firewall may let the machine's own connections pass, with their answers, and drop those of nodes.
+        let (out, back) = std::thread::scope(|scope| {
+            let back = scope.spawn(|| self.ns.run(|| refused(self.own.host)));
+            (refused(self.own.bridge), back.join())
+        });
+        // A thread that could not enter the namespace has found nothing out.
+        let back = back.ok().and_then(Result::ok).unwrap_or(Ok(()));
+        let (between, error) = match (out, back) {
+            (Ok(()), Ok(())) => return Ok(()),
+            (Err(error), Ok(())) => ("from this machine to nodes", error),
+            (Ok(()), Err(error)) => ("from nodes to this machine", error),
+            (Err(error), Err(_)) => ("between this machine and nodes", error),
+        };
+        Err(unreached(&self.own.interface, between, &error))
     }
 
     /// Creates the machine's side.

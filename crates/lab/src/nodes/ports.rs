@@ -185,6 +185,7 @@ fn wait_empty(
             socket.send(&mut batch)?;
         }
         std::thread::sleep(pause);
+        // Listing thousands of interfaces holds the lock that their removal needs, so the pauses grow.
         pause = (pause * 2).min(Duration::from_millis(20));
     }
 }
@@ -209,6 +210,7 @@ impl PortHand for VethHand<'_> {
                 entry.insert((Socket::open_in(shard)?, Batch::new()))
             }
         };
+        // Names in the shard are for people only: all code finds the host ends by their indices.
         let host_name = format!("h{}", port.id.0);
         let ours = VethEnd {
             name: &host_name,

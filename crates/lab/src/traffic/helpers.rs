@@ -181,9 +181,11 @@ impl Helpers {
     ///
     /// # Errors
     /// When one does not end.
-    pub(crate) fn stop(mut self, blueprint: &Blueprint) -> Result<Vec<HelpersRow>, EngineError> {
+    pub(crate) fn stop(mut self, launcher: &Launcher) -> Result<Vec<HelpersRow>, EngineError> {
         // Helpers print their statistics when they end, so that they get time for it.
-        self.running.terminate_all(GRACE)?;
+        self.running
+            .terminate_all(GRACE, || launcher.cgroups.thaw())?;
+        let blueprint = &launcher.kernels.blueprint;
         let kinds: BTreeSet<&'static str> = self.all.iter().map(|helper| helper.kind).collect();
         Ok(kinds
             .into_iter()

@@ -117,7 +117,7 @@ struct Servers(Supervisor<usize>);
 impl Drop for Servers {
     fn drop(&mut self) {
         // The lab's processes are killed at its end anyway, and a failure is reported there.
-        drop(self.0.terminate_all(Duration::ZERO));
+        drop(self.0.terminate_all(Duration::ZERO, || Ok(())));
     }
 }
 
@@ -294,8 +294,9 @@ impl Traffic {
                 std::thread::sleep(TICK);
             }
         }
-        clients.running.terminate_all(LAST_WORDS)?;
-        self.servers.0.terminate_all(LAST_WORDS)?;
+        let thaw = || self.launcher.cgroups.thaw();
+        clients.running.terminate_all(LAST_WORDS, thaw)?;
+        self.servers.0.terminate_all(LAST_WORDS, thaw)?;
         // The last check must not wait for its interval.
         clients.measured = None;
         self.bound_outputs(&mut clients)?;

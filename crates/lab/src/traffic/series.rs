@@ -75,6 +75,7 @@ pub(crate) fn write(
     let mut line = String::new();
     let mut held = Held::default();
     for sample in samples(job, wall) {
+        // A probe whose answer was held by this host is marked, even if all frames were on time.
         let is_late = held.see(&sample);
         let marked = is_late || tells && is_marked(&spans, &sample, probes);
         trust.samples += 1;
@@ -102,6 +103,7 @@ pub(crate) fn write(
         return Ok(trust);
     }
     trust.worst_ns = Some(followed.late.worst_ns()).filter(|ns| *ns > 0);
+    // The reason that is known with certainty comes first.
     if trust.doubt.is_none() {
         trust.doubt = doubt(
             job,

@@ -95,6 +95,7 @@ pub(crate) struct Watches {
 
 impl Watches {
     pub(crate) fn add(&mut self, row: Row, t_ns: u64, steady_ns: u64, before: Option<Baseline>) {
+        // Routing that never converges would open a watch at every handover. The oldest is given up.
         if self.open.len() == OPEN {
             self.open.remove(0);
         }
@@ -180,6 +181,7 @@ pub(crate) fn broken(layout: &Layout, before: &Snapshot, after: &Snapshot) -> Ve
         (ChangeKind::Failure, was, is),
         (ChangeKind::Repair, is, was),
     ] {
+        // One row for each failure and not for each link: a failed plane takes dozens of links with it.
         let mut by_failure: BTreeMap<u16, Vec<String>> = BTreeMap::new();
         for (failure, name) in only_in(layout, to, from) {
             by_failure.entry(failure).or_default().push(name);

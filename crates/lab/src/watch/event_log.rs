@@ -85,6 +85,7 @@ impl EventLog {
             }),
             None => Ok(()),
         };
+        // Only the first error is kept: a full disk fails each later line as well. The run reports it at its end.
         if let (Err(error), None) = (written, &inner.sink_error) {
             inner.sink_error = Some(error);
         }

@@ -12,6 +12,7 @@
 
 use super::RunError;
 use super::netlink::{ACK, APPEND, CREATE, EXCL, Msg, Netlink, REQUEST};
+use crate::core::{REDIRECTION_PRIORITY, REDIRECTION_TABLE};
 use std::io;
 use std::net::IpAddr;
 
@@ -78,7 +79,7 @@ impl Redirect {
     ) -> Result<Self, RunError> {
         let mut nft =
             Netlink::open(libc::NETLINK_NETFILTER).map_err(RunError::io("open nftables"))?;
-        let name = format!("leotp_{name}");
+        let name = format!("{REDIRECTION_TABLE}{name}");
         nft.ask(ruleset(&name, transport, taken, to_port, mark))
             .map_err(RunError::io(format!(
                 "create nftables table {name} (needs CAP_NET_ADMIN and a --name that no other in this network \
@@ -383,8 +384,6 @@ impl Rule {
 }
 
 const RTPROT_STATIC: u8 = 4;
-/// The priority of the routing rule; before `main`, after `local`.
-const PRIORITY: u32 = 19_525;
 
 fn rule(family: u8, mark: u32, table: u32, add: bool) -> Msg {
     let (kind, flags) = if add {
@@ -399,7 +398,7 @@ fn rule(family: u8, mark: u32, table: u32, add: bool) -> Msg {
         &[family, 0, 0, 0, 0, 0, 0, TO_TABLE, 0, 0, 0, 0],
     );
     // A priority of its own makes the rule identical at every start.
-    m.attr(6, &PRIORITY.to_ne_bytes());
+    m.attr(6, &REDIRECTION_PRIORITY.to_ne_bytes());
     m.attr(10, &mark.to_ne_bytes())
         .attr(15, &table.to_ne_bytes());
     m

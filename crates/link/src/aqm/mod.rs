@@ -119,6 +119,7 @@ impl<F> Aqm<F> {
             Discipline::DropTail => return None,
             Discipline::Codel(_) => (fifo(), State::Codel(Codel::default())),
             Discipline::FqCodel { .. } => {
+                // From the seed of the lab, so that the same flows share a queue in each run.
                 let perturbation = rng.next_u64();
                 let queues = FlowQueues::new(perturbation);
                 (Waiting::Flows(queues), State::Nothing)
@@ -160,6 +161,8 @@ impl<F> Aqm<F> {
                 },
             ) => {
                 queues.push(packet, *flows, *quantum_bytes);
+                // FQ-CoDel accepts the packet first and then drops from the longest queue (RFC 8290, section 4.1), so
+                // the flow that fills the queue loses, and not the one that arrives.
                 queues.make_room(limit, out);
                 return Ok(());
             }
@@ -194,6 +197,7 @@ impl<F> Aqm<F> {
         if verdict == Verdict::Drop || (verdict == Verdict::Mark && !can_mark) {
             return Err((packet.frame, DropCause::Aqm));
         }
+        // After the discipline: RED, PIE and DRD must see each arrival, also those that find a full queue.
         if !room {
             return Err((packet.frame, DropCause::Queue));
         }

@@ -135,6 +135,8 @@ impl<F> Edge<F> {
     /// service of all takes at most `within_ns`, and the queue holds several such frames.
     #[must_use]
     pub fn takes_gso(&self, len_bytes: u32, within_ns: Nanos) -> bool {
+        // A GSO frame is up to 64 KiB in one piece. On a slow edge the first segment would arrive only after the
+        // service of all.
         let quick = self.impairment.rate_bps.is_none_or(|rate| {
             // bits / rate <= within, multiplied out so that nothing is rounded. At least four GSO frames must fit the
             // queue.
@@ -142,6 +144,7 @@ impl<F> Edge<F> {
             bit_ns <= u128::from(within_ns) * u128::from(rate.get())
                 && u64::from(len_bytes) * 4 <= self.impairment.queue.bytes
         });
+        // Laws decide frame by frame, so a GSO frame must be cut up for them.
         quick && self.laws.is_none() && self.impairment.loss == Loss::None
     }
 
@@ -191,6 +194,7 @@ impl<F> Edge<F> {
         self.counters.offered_bytes += u64::from(len_bytes);
         let refused = if now < self.impairment.up_from_ns || self.is_down() {
             Some((frame, DropCause::Outage))
+        // Without a rate, service takes no time, so no frame ever waits.
         } else if self.impairment.rate_bps.is_none() {
             let waiting = Waiting {
                 len_bytes,
@@ -201,6 +205,7 @@ impl<F> Edge<F> {
             None
         } else if self.aqm.is_some() {
             self.arrive_at_aqm(now, frame, len_bytes, traits, out)
+        // The frame in service has left the queue, so an idle edge accepts a frame of any size.
         } else if self.service.is_some() && self.is_full(len_bytes) {
             Some((frame, DropCause::Queue))
         } else {
@@ -262,6 +267,8 @@ impl<F> Edge<F> {
         out: &mut impl FnMut(F, DropCause),
     ) -> Option<(F, DropCause)> {
         let (idle, limit) = (self.service.is_none(), self.limit());
+        // RED needs the rate to convert idle time into packets; an edge without a rate has no discipline, so the 1 is
+        // never used.
         let rate_bps = self.impairment.rate_bps.map_or(1, NonZeroU64::get);
         let aqm = self.aqm.as_mut()?;
         let packet = Packet {
@@ -333,6 +340,7 @@ impl<F> Edge<F> {
             },
             frame,
         };
+        // Sorted by instant and arrival. The line needs no sorting, because the due times of its frames never fall.
         if apart_ns.is_some() {
             self.set_apart += 1;
             self.apart.insert((due_ns, self.set_apart), released);
@@ -391,6 +399,7 @@ impl<F> Edge<F> {
     ) -> Option<Released<F>> {
         self.advance(now, out);
         let ahead_ns = self.ahead_ns;
+        // Frames of edges to other machines leave early by the head start, so that they arrive before they are due.
         if self.next_out()?.due_ns.saturating_sub(ahead_ns) > now {
             return None;
         }

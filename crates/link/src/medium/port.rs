@@ -102,6 +102,7 @@ impl Port {
     /// Voids the present decision.
     pub(crate) fn undecide(&mut self) {
         self.decided = false;
+        // Decisions that are already scheduled carry the old number and are ignored.
         self.decision += 1;
     }
 

@@ -91,6 +91,7 @@ pub(crate) fn mac_number(mac: [u8; 6]) -> u64 {
 }
 
 fn merged(mut ranges: Vec<RangeInclusive<u128>>) -> Wanted {
+    // Sorted by their starts, a range can only overlap or adjoin the last merged one.
     ranges.sort_by_key(|range| *range.start());
     let mut merged: Vec<RangeInclusive<u128>> = Vec::with_capacity(ranges.len());
     for range in ranges {
@@ -138,6 +139,7 @@ impl Match {
         match field {
             Field::Input => interfaces(&self.input),
             Field::Output => interfaces(&self.output),
+            // IPv4 and IPv6 are separate fields, so that a number never means an address of the other family.
             Field::Src4 => addresses(&self.src, true),
             Field::Src6 => addresses(&self.src, false),
             Field::Dst4 => addresses(&self.dst, true),

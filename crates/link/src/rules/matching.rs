@@ -120,6 +120,7 @@ impl Match {
                 Vlan::Untagged => head.vlan.is_none(),
                 Vlan::Id(id) => head.vlan == Some(*id),
             })
+            // `mac` is either end; an empty list is true for both.
             && (mac(&self.mac, head.smac) || mac(&self.mac, head.dmac))
             && mac(&self.smac, head.smac)
             && mac(&self.dmac, head.dmac)
@@ -132,6 +133,7 @@ impl Match {
     pub fn seen(&self, direction: Direction) -> Match {
         let mut seen = self.clone();
         if direction == Direction::Reverse {
+            // A rule describes forward frames. In the reverse direction source and destination have changed places.
             std::mem::swap(&mut seen.input, &mut seen.output);
             std::mem::swap(&mut seen.src, &mut seen.dst);
             std::mem::swap(&mut seen.sport, &mut seen.dport);

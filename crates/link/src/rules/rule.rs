@@ -189,6 +189,7 @@ impl Rules {
         for (rule, of) in self.0.iter().map(|rule| &rule.matching).enumerate() {
             for (key, wanted) in [("in", &of.input), ("out", &of.output)] {
                 for interface in wanted {
+                    // Such a rule would never match, which looks like a box that does nothing.
                     let why = if !names.iter().any(|name| name == interface.name()) {
                         format!("the box is between {}", names.join(", "))
                     } else if routes && key == "in" {

@@ -185,10 +185,12 @@ impl<F> EdgeTable<F> {
         self.wheel.remove(id);
         if let Some(entry) = self.entries[id as usize].take() {
             let k = key(entry.from, entry.to);
+            // The next edge between these ports is a new one, with its own random numbers.
             self.index.remove(&k);
             self.past
                 .entry(k)
                 .or_default()
+                // Counters of all lives of an edge add up: a GSL may come and go many times in a run.
                 .counters
                 .add(entry.edge.counters());
             self.free.push(id);

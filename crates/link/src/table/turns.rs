@@ -54,6 +54,7 @@ impl Behind {
     }
 
     fn pop(&mut self) -> Option<u32> {
+        // Edges with frames in flight go first, but under lasting load edges with new frames must not starve.
         if self.since_new >= UNDER_WAY_FIRST || self.under_way.is_empty() {
             self.since_new = 0;
             if let Some(id) = self.new.pop_front() {
@@ -80,6 +81,8 @@ impl<F> EdgeTable<F> {
         loop {
             let id = match self.wheel.pop_due(now) {
                 Some((_, id)) => id,
+                // Edges that are late come after all that are due now, so that one overloaded edge does not delay the
+                // others.
                 None => self.next_behind()?,
             };
             if let Some(delivery) = self.release(id, now, None, frames) {
@@ -113,6 +116,7 @@ impl<F> EdgeTable<F> {
             if let Some(delivery) = self.release(id, now, Some(now), frames) {
                 return Some(delivery);
             }
+            // Returns to the caller, which must also serve the sockets while thousands of frames are dropped.
             if self.sum.dropped_overload - before >= LET_GO_AT_ONCE {
                 return None;
             }
@@ -141,6 +145,7 @@ impl<F> EdgeTable<F> {
         if self.behind.len() == 0 {
             self.wheel.next_deadline()
         } else {
+            // Instant 0 is past: the caller must not sleep while edges are behind.
             Some(0)
         }
     }
@@ -177,6 +182,8 @@ impl<F> EdgeTable<F> {
         let before = entry.edge.held();
         let mut in_time = true;
         if let Some(patience) = self.patience.filter(|_| turn.is_some()) {
+            // Late frames are dropped before they are delivered: on an overloaded host delivery costs the time that is
+            // missing.
             in_time = let_go(entry, now, patience, frames, &mut self.sum);
         }
         let mut released = None;
@@ -213,6 +220,7 @@ impl<F> EdgeTable<F> {
             }
         }
         let held = entry.edge.held();
+        // A delivery takes a frame out and a duplicate puts one in, so only the difference is known here.
         self.held = self.held + held - before;
         let (from, to) = (PortId(entry.from), PortId(entry.to));
         if let Some(at) = entry.edge.next_event() {
@@ -238,6 +246,7 @@ impl<F> EdgeTable<F> {
         } else {
             entry.together = 0;
             entry.late_since_ns = None;
+            // A removed edge lives on until its last frame in flight has arrived.
             if !entry.open && held == 0 {
                 self.forget(id);
             }

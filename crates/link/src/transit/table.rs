@@ -270,6 +270,7 @@ impl Table {
     pub fn ways(&self, member: u32, goal: u32) -> DestinationRoutes<'_> {
         let word = self.word(member, goal);
         let word = word.map_or(0, |word| word.load(Ordering::Acquire));
+        // Acquire pairs with the release in `set`: the set of paths is visible before its number.
         if word & ARE_SEVERAL != 0 {
             return DestinationRoutes::Several(self.shared.ways(word as u32));
         }
@@ -303,6 +304,7 @@ impl Table {
             IpAddr::V4(v4) => own.v4 == Some(v4),
             IpAddr::V6(v6) => own.v6 == Some(v6),
         };
+        // The own address is tested first: a node never forwards a packet to itself.
         if is_own {
             return AddressLocation::Own;
         }
@@ -337,6 +339,7 @@ impl Table {
             return AddressLocation::Nowhere;
         };
         let far_port = known[at].1;
+        // Addresses of ports belong to the node as well as the address of its loopback.
         if self.member_of(far_port) == Some(member) {
             return AddressLocation::Own;
         }

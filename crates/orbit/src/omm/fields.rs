@@ -2,6 +2,7 @@
 //! except those that catalogues leave out because they never vary (centre, frame, theory, time system).
 
 use constel_units::instant;
+use constel_units::shown::one_line;
 use sgp4::chrono::DateTime;
 
 use super::Record;
@@ -10,6 +11,30 @@ use crate::scales::TimeScale;
 
 /// Names of the theory; Space-Track writes the second.
 const THEORIES: [&str; 4] = ["SGP4", "SGP/SGP4", "SDP4", "SGP4/SDP4"];
+
+/// The keywords that are read. Others may be there more than once: comments, parameters of users.
+const READ: [&str; 20] = [
+    "OBJECT_NAME",
+    "OBJECT_ID",
+    "CENTER_NAME",
+    "REF_FRAME",
+    "TIME_SYSTEM",
+    "MEAN_ELEMENT_THEORY",
+    "EPOCH",
+    "MEAN_MOTION",
+    "ECCENTRICITY",
+    "INCLINATION",
+    "RA_OF_ASC_NODE",
+    "ARG_OF_PERICENTER",
+    "MEAN_ANOMALY",
+    "EPHEMERIS_TYPE",
+    "NORAD_CAT_ID",
+    "ELEMENT_SET_NO",
+    "REV_AT_EPOCH",
+    "BSTAR",
+    "MEAN_MOTION_DOT",
+    "MEAN_MOTION_DDOT",
+];
 
 /// The element set of one message.
 ///
@@ -20,6 +45,9 @@ pub(super) fn element_set(record: &Record) -> Result<ElementSet, Vec<String>> {
         record,
         wrong: Vec::new(),
     };
+    for keyword in READ {
+        fields.once(keyword);
+    }
     fields.word("CENTER_NAME", &["EARTH"]);
     fields.word("REF_FRAME", &["TEME"]);
     fields.word("MEAN_ELEMENT_THEORY", &THEORIES);
@@ -82,6 +110,18 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
+    /// A keyword that may not have two values.
+    fn once(&mut self, keyword: &str) {
+        if let (Some(earlier), Some(later)) =
+            (self.record.twice.get(keyword), self.record.get(keyword))
+        {
+            let [earlier, later] = [earlier, later].map(|text| one_line(text.as_bytes(), 60));
+            self.wrong.push(format!(
+                "{keyword} is given twice, as `{earlier}` and `{later}`"
+            ));
+        }
+    }
+
     /// A keyword whose value, if there is one, must be one of `allowed`, whatever the case of its letters.
     fn word(&mut self, keyword: &str, allowed: &[&str]) {
         let Some(given) = self.record.get(keyword) else {

@@ -1,7 +1,10 @@
 //! Messages as JSON: one object, or a list of them.
 
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use serde_json::{Error, Map, Value};
+use serde_json::{Error, Value};
 
 use super::{Record, Records};
 
@@ -24,7 +27,7 @@ pub(super) fn records(text: &str) -> Result<Records, (usize, String)> {
         let passed = text.as_bytes().get(seen..at).unwrap_or_default();
         line += passed.iter().filter(|byte| **byte == b'\n').count();
         seen = at;
-        let Ok(fields) = serde_json::from_str::<Map<String, Value>>(message.get()) else {
+        let Ok(Fields(fields)) = serde_json::from_str(message.get()) else {
             records.error(line, "this is no object with the keywords of a message");
             continue;
         };
@@ -35,11 +38,36 @@ pub(super) fn records(text: &str) -> Result<Records, (usize, String)> {
                 Value::Number(number) => record.put(keyword, &number.to_string()),
                 // All values that this reader needs are of the types above.
                 _ => continue,
-            };
+            }
         }
         records.good.push(record);
     }
     Ok(records)
+}
+
+/// The fields of an object. A map would keep only the last of two fields with one name.
+struct Fields(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Each;
+        impl<'de> Visitor<'de> for Each {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Each)
+    }
 }
 
 fn wrong(error: &Error, is_list: bool) -> (usize, String) {

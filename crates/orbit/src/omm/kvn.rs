@@ -13,7 +13,7 @@ pub(super) fn begins(line: &str) -> bool {
 }
 
 fn is_comment(line: &str) -> bool {
-    line == "COMMENT" || line.starts_with("COMMENT ")
+    line.split_ascii_whitespace().next() == Some("COMMENT")
 }
 
 /// The messages of a text.

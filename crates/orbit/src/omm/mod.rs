@@ -22,21 +22,29 @@ struct Record {
     line: usize,
     /// Values by keyword, keywords in capitals. Empty values count as absent.
     values: BTreeMap<String, String>,
+    /// Keywords with two different values, with the earlier one.
+    twice: BTreeMap<String, String>,
 }
 
 impl Record {
     fn new(line: usize) -> Self {
         Self {
             line,
-            values: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
-    /// Remembers a value; false if the keyword was there before.
-    fn put(&mut self, keyword: &str, value: &str) -> bool {
+    /// Remembers a value.
+    fn put(&mut self, keyword: &str, value: &str) {
         let value = value.trim();
         let keyword = keyword.trim().to_ascii_uppercase();
-        value.is_empty() || self.values.insert(keyword, value.to_owned()).is_none()
+        if value.is_empty() {
+            return;
+        }
+        let earlier = self.values.insert(keyword.clone(), value.to_owned());
+        if let Some(earlier) = earlier.filter(|earlier| earlier != value) {
+            self.twice.entry(keyword).or_insert(earlier);
+        }
     }
 
     fn get(&self, keyword: &str) -> Option<&str> {

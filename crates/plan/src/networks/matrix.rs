@@ -36,15 +36,15 @@ enum Form {
 }
 
 impl Form {
-    fn of(heads: &[&str], is_member: impl Fn(&str) -> bool) -> Self {
-        let has = |name: &str| heads.iter().any(|head| head.eq_ignore_ascii_case(name));
+    fn of(header: &CsvRow, is_member: impl Fn(&str) -> bool) -> Self {
+        let has = |name: &str| header.column(name).is_some();
         let is_table = ["from", "to", "delay_ms"].into_iter().all(has)
             && !(is_member("from") && is_member("to"));
-        match heads.first() {
+        match header.cells.first() {
             Some(first) if is_table => Self::Table {
                 numbers: usize::from(first.is_empty()),
             },
-            Some(first) if first.is_empty() || first.eq_ignore_ascii_case("delay_ms") => {
+            Some(first) if first.is_empty() || header.column("delay_ms") == Some(0) => {
                 Self::Square { corner: 1 }
             }
             Some(first) if is_member(first) => Self::Square { corner: 0 },
@@ -59,9 +59,8 @@ pub fn is_square(file: &TextFile, members: &[String]) -> bool {
     let Some(head) = csv_rows(file.text()).next() else {
         return false;
     };
-    let heads: Vec<&str> = head.cells.iter().map(String::as_str).collect();
     let is_member = |name: &str| members.iter().any(|member| member == name);
-    matches!(Form::of(&heads, is_member), Form::Square { .. })
+    matches!(Form::of(&head, is_member), Form::Square { .. })
 }
 
 /// The edges of a file.
@@ -114,23 +113,31 @@ pub(crate) fn read(
         before,
     };
     let mut rows = csv_rows(file.text());
-    let Some(header) = rows.next() else {
+    let Some(mut header) = rows.next() else {
         reader
             .errors
             .push(file.error_in_line(1, "empty-file", "this file has no rows"));
         return None;
     };
-    let heads: Vec<&str> = header.cells.iter().map(String::as_str).collect();
-    let epochs = match Form::of(&heads, |name| reader.places.contains_key(name)) {
-        Form::Square { corner } => reader.square(header.line, &heads[corner..], rows, members),
+    let epochs = match Form::of(&header, |name| reader.places.contains_key(name)) {
+        Form::Square { corner } => {
+            header.cells.drain(..corner);
+            reader.square(&header, rows, members)
+        }
         Form::Table { numbers } => {
+            header.cells.drain(..numbers);
             let rows = rows.map(|mut row| {
                 row.cells.drain(..numbers.min(row.cells.len()));
                 row
             });
-            reader.table(header.line, &heads[numbers..], rows)
+            reader.table(&header, rows)
         }
     };
+    // A square without rows lacks those of its members.
+    if epochs.is_empty() && reader.errors.len() == before {
+        let message = "this file has no rows after its header";
+        reader.wrong(header.line, "empty-file", message.to_owned());
+    }
     (reader.errors.len() == before).then_some(Matrix { epochs })
 }
 
@@ -145,14 +152,10 @@ pub fn read_delays(
 ) -> Result<Vec<(usize, usize, u64)>, Diagnostics> {
     let mut errors = Diagnostics::new();
     let head = csv_rows(file.text()).next();
-    for (line, column) in head
-        .iter()
-        .flat_map(|head| head.cells.iter().map(|cell| (head.line, cell)))
-    {
-        let fixed = ["rate_bit_per_s", "loss_ratio", "t_s"];
-        if fixed.iter().any(|name| name.eq_ignore_ascii_case(column)) {
-            let message = format!("`{column}` cannot be changed, only delays can");
-            errors.push(file.error_in_line(line, "unknown-column", message));
+    for name in ["rate_bit_per_s", "loss_ratio", "t_s"] {
+        if let Some(head) = head.as_ref().filter(|head| head.column(name).is_some()) {
+            let message = format!("`{name}` cannot be changed, only delays can");
+            errors.push(file.error_in_line(head.line, "unknown-column", message));
         }
     }
     let matrix = match errors.is_empty() {
@@ -213,11 +216,11 @@ impl<'a> Reader<'a> {
     /// Parses a square matrix: senders by row, receivers by column. Every member must have both.
     fn square(
         &mut self,
-        head: usize,
-        names: &[&str],
+        header: &CsvRow,
         lines: impl Iterator<Item = CsvRow>,
         members: &[String],
     ) -> Vec<(u64, Vec<NetworkEdge>)> {
+        let (head, names) = (header.line, &header.cells);
         let mut seen = BTreeSet::new();
         let mut columns = Vec::new();
         for name in names {
@@ -314,17 +317,16 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the place of each of [`COLUMNS`] in a header; reports unknown columns, and those that are missing.
-    fn columns(&mut self, head: usize, heads: &[&str]) -> [Option<usize>; 6] {
-        let place = |name: &str| {
-            let mut heads = heads.iter();
-            heads.position(|head| head.eq_ignore_ascii_case(name))
-        };
-        let places = COLUMNS.map(place);
-        let is_known = |head: &str| {
-            let mut columns = COLUMNS.iter();
-            columns.any(|name| name.eq_ignore_ascii_case(head))
-        };
-        for name in heads.iter().filter(|head| !is_known(head)) {
+    fn columns(&mut self, header: &CsvRow) -> [Option<usize>; 6] {
+        let head = header.line;
+        let places = COLUMNS.map(|name| header.column(name));
+        if let Some(why) = header.ambiguous(COLUMNS) {
+            self.wrong(head, "duplicate-name", why);
+        }
+        let heads = header.cells.iter().enumerate();
+        let is_known = |(place, _): &(usize, &String)| places.contains(&Some(*place));
+        let is_twice = |head: &str| COLUMNS.contains(&head);
+        for (_, name) in heads.filter(|head| !is_known(head) && !is_twice(head.1)) {
             let error = self
                 .file
                 .error_in_line(
@@ -357,11 +359,10 @@ impl<'a> Reader<'a> {
     /// Parses a table of edges.
     fn table(
         &mut self,
-        head: usize,
-        heads: &[&str],
+        header: &CsvRow,
         lines: impl Iterator<Item = CsvRow>,
     ) -> Vec<(u64, Vec<NetworkEdge>)> {
-        let places = self.columns(head, heads);
+        let places = self.columns(header);
         let [
             Some(from_at),
             Some(to_at),
@@ -380,8 +381,8 @@ impl<'a> Reader<'a> {
             if self.give_up() {
                 break;
             }
-            if cells.len() != heads.len() {
-                let message = format!("{} cells for {} columns", cells.len(), heads.len());
+            if cells.len() != header.cells.len() {
+                let message = format!("{} cells for {} columns", cells.len(), header.cells.len());
                 self.wrong(line, "bad-value", message);
                 continue;
             }

@@ -1,6 +1,7 @@
 //! The constellations, and the links between satellites and to the ground.
 
 use constel_link::Effects;
+use constel_topology::PlainPolicy;
 use constel_units::{Angle, DataRate, DataSize, Length, Ratio, TimeSpan};
 use serde::Serialize;
 
@@ -238,20 +239,13 @@ pub struct CrossShell {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// The nearest.
-    Nearest,
-    /// The highest.
-    HighestElevation,
-    /// The one that stays longest, for as long as possible.
-    LongestVisible,
     /// The station's current satellite until another is higher by this.
     Hysteresis(Angle),
-    /// The satellite that serves the fewest stations, for as long as the station can use it.
-    LeastLoaded,
-    /// The nearest of the part of the constellations that most stations can use.
-    MostReachable,
     /// All stations at once in slots of this length.
     Scheduler(TimeSpan),
+    /// A rule without settings.
+    #[serde(untagged)]
+    Plain(PlainPolicy),
 }
 
 /// How an antenna chooses its satellite, and the cost of a change.

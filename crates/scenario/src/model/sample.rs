@@ -34,7 +34,7 @@ impl Sampling {
                 path: String::new(),
             },
         };
-        let metrics = SampleMetric::ALL.into_iter();
+        let metrics = SampleMetric::ALL.iter().copied();
         Self {
             every: TimeSpan::from_ns(1_000_000_000 / i64::from(hz.get())),
             interfaces: vec![all],

@@ -1,8 +1,12 @@
 //! `constellations`: constellations, their orbits and their links.
 
+use std::borrow::Cow;
+
+use constel_topology::PlainPolicy;
 use constel_units::{Angle, DataRate, Length, Ratio, TimeSpan};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::link::{no_loss, yes};
 use super::{Name, OrNone, Preset, RawLink, RawNode, RawRadio};
@@ -131,9 +135,10 @@ pub struct RawEphemeris {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10_000))]
     pub except: Option<Vec<String>>,
-    /// Whether one bad state of the file refuses the file: one that cannot be read, whose position is inside the Earth, or
-    /// whose instant is not later than that of the state before. With `false` a bad state is a hole, in which the object has
-    /// no links, and `constel check` counts the bad states.
+    /// Whether one bad state of the file refuses the file: one that cannot be read, whose position is inside the Earth,
+    /// whose instant is not later than that of the state before, or which contradicts the states beside it (by its velocity,
+    /// or because the way would need more than 30 km/s). With `false` a bad state is a hole, in which the object has no
+    /// links, and `constel check` counts the bad states.
     #[serde(default, skip_serializing_if = "is_no")]
     pub strict: bool,
 }
@@ -372,30 +377,52 @@ pub struct RawGsl {
 }
 
 /// How a station chooses its satellite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum GslPolicy {
+    /// A rule without settings.
+    Plain(PlainPolicy),
+    /// A rule with settings of its own.
+    Set(SetPolicy),
+}
+
+/// The rules with settings.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum GslPolicy {
-    /// The visible satellite at the shortest distance.
-    #[default]
-    Nearest,
-    /// The satellite highest above the horizon.
-    HighestElevation,
-    /// Keeps its satellite as long as possible; then takes the one that will stay longest.
-    LongestVisible,
+pub enum SetPolicy {
     /// Keeps its satellite until another stands higher by `hysteresis`.
     Hysteresis,
-    /// Keeps its satellite as long as possible; then takes the one that serves the fewest stations.
-    LeastLoaded,
-    /// The nearest satellite of the part of the constellations that most stations can use at that time. Parts
-    /// are connected by lasers: with `isl.pattern: ring` each plane is one, and stations on different planes
-    /// cannot reach each other.
-    MostReachable,
     /// Every `slot` all stations choose at once: the highest satellite that stays until the slot
     /// ends. They keep it until then. Starlink's global scheduler has slots of 15 s, which begin at
     /// seconds 12, 27, 42 and 57 of each minute of UTC.
     Scheduler,
+}
+
+impl Default for GslPolicy {
+    fn default() -> Self {
+        Self::Plain(PlainPolicy::default())
+    }
+}
+
+/// One list of words, so that files are checked against all of them.
+impl JsonSchema for GslPolicy {
+    fn schema_name() -> Cow<'static, str> {
+        "GslPolicy".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let words = [
+            PlainPolicy::json_schema(generator),
+            SetPolicy::json_schema(generator),
+        ];
+        let words = words
+            .iter()
+            .filter_map(|schema| schema.get("oneOf")?.as_array());
+        let words: Vec<Value> = words.flatten().cloned().collect();
+        json_schema!({"description": "How a station chooses its satellite.", "oneOf": words})
+    }
 }
 
 /// The cost of a change of satellite.

@@ -1,6 +1,6 @@
 //! `link`: the effect of a kind of link on frames, in each direction.
 
-use constel_link::JitterOrder;
+use constel_link::{Effects, JitterOrder, Reorder};
 use constel_units::{DataRate, DataSize, Ratio, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,6 +8,45 @@ use serde::{Deserialize, Serialize};
 use super::aqm::RawAqm;
 use super::constellations::no_time;
 
+/// Adds the keys that links and the paths of a box have in common: effects with one value, or values that need no
+/// other key. The first argument is a further option of serde.
+macro_rules! with_effects {
+    (($($skip:tt)*) $(#[$attribute:meta])* pub struct $name:ident { $($own:tt)* }) => {
+        $(#[$attribute])*
+        pub struct $name {
+            $($own)*
+            /// Some frames are held back, so that others overtake them. No other key changes their order.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub reorder: Option<RawReorder>,
+            /// Chance that a frame arrives twice.
+            #[serde(default = "no_loss" $($skip)*)]
+            pub duplicate: Ratio,
+            /// Chance that one bit of a frame, after its Ethernet header, is flipped.
+            #[serde(default = "no_loss" $($skip)*)]
+            pub corrupt: Ratio,
+        }
+
+        impl $name {
+            /// The effects of these keys.
+            pub(crate) fn effects(&self) -> Effects {
+                let some = |ratio: Ratio| Some(ratio.get()).filter(|ratio| *ratio > 0.0);
+                Effects {
+                    reorder: self.reorder.as_ref().map(|reorder| Reorder {
+                        ratio: reorder.chance.get(),
+                        extent_ns: reorder.by.ns().unsigned_abs(),
+                    }),
+                    duplicate_ratio: some(self.duplicate),
+                    corrupt_ratio: some(self.corrupt),
+                    ..Effects::default()
+                }
+            }
+        }
+    };
+}
+pub(super) use with_effects;
+
+with_effects! {
+()
 /// The effect of a kind of link on frames, in each direction: a queue, service at a rate, then propagation,
 /// with loss, jitter and damage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -60,15 +99,30 @@ pub struct RawLink {
     /// Random addition to the delay of each frame. Frames stay in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<RawJitter>,
-    /// Some frames are held back, so that others overtake them. No other key changes their order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reorder: Option<RawReorder>,
-    /// Chance that a frame arrives twice.
-    #[serde(default = "no_loss")]
-    pub duplicate: Ratio,
-    /// Chance that one bit of a frame, after its Ethernet header, is flipped.
-    #[serde(default = "no_loss")]
-    pub corrupt: Ratio,
+}
+}
+
+impl RawLink {
+    /// A link with this rate and nothing else.
+    pub(crate) fn of_rate(rate: DataRate) -> RawLink {
+        RawLink {
+            rate,
+            rate_law: None,
+            mtu: default_mtu(),
+            overhead: None,
+            queue: default_queue(),
+            queue_frames: None,
+            aqm: None,
+            loss: no_loss(),
+            loss_law: None,
+            extra_delay: no_time(),
+            delay_trace: None,
+            jitter: None,
+            reorder: None,
+            duplicate: no_loss(),
+            corrupt: no_loss(),
+        }
+    }
 }
 
 fn default_mtu() -> DataSize {

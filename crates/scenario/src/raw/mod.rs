@@ -47,7 +47,7 @@ pub use addresses::{RawAddresses, RawBlocks};
 pub use aqm::*;
 pub(crate) use constellations::TWO_WEEKS;
 pub use constellations::{
-    GslPolicy, HandoverKind, IslPattern, RawCrossShell, RawElevationStep, RawPair,
+    GslPolicy, HandoverKind, IslPattern, RawCrossShell, RawElevationStep, RawPair, SetPolicy,
 };
 pub use constellations::{
     RawConstellation, RawElements, RawEphemeris, RawGsl, RawHandover, RawIsl, RawShell, RawWalker,

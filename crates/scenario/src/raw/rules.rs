@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use constel_link::{Effects, Reorder};
 use constel_units::{DataRate, DataSize, Ratio, TimeSpan};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::aqm::RawAqm;
 use super::constellations::no_time;
 use super::kinds::Name;
-use super::link::{RawDelayTrace, RawJitter, RawLossLaw, RawRateLaw, RawReorder, no_loss};
+use super::link::{
+    RawDelayTrace, RawJitter, RawLossLaw, RawRateLaw, RawReorder, no_loss, with_effects,
+};
 use super::via::RawVia;
 
 /// Rules of a box, in their order: the first rule that matches a frame determines its action.
@@ -213,6 +216,8 @@ impl JsonSchema for RawAction {
     }
 }
 
+with_effects! {
+(, skip_serializing_if = "is_none")
 /// The effect of a path on frames in one direction: a queue, service at a rate, then propagation, with loss,
 /// jitter and damage. The keys are those of a link of a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -264,15 +269,7 @@ pub struct RawPath {
     /// Random addition to the delay of each frame. Frames stay in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<RawJitter>,
-    /// Some frames are held back, so that others overtake them. No other key changes their order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reorder: Option<RawReorder>,
-    /// Chance that a frame arrives twice.
-    #[serde(default = "no_loss", skip_serializing_if = "is_none")]
-    pub duplicate: Ratio,
-    /// Chance that one bit of a frame, after its Ethernet header, is flipped.
-    #[serde(default = "no_loss", skip_serializing_if = "is_none")]
-    pub corrupt: Ratio,
+}
 }
 
 fn is_none(ratio: &Ratio) -> bool {

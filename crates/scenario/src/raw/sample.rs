@@ -34,117 +34,109 @@ fn one_second() -> TimeSpan {
     TimeSpan::from_ns(1_000_000_000)
 }
 
-/// A recorded metric: counters of the kernel for interfaces, counters of the link plane for edges.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum SampleMetric {
+/// Makes [`SampleMetric`] from one table: its variants, and their names in files. A counter of an edge has the name of
+/// [`EdgeCounters`](constel_link::EdgeCounters).
+macro_rules! metrics {
+    ($($(#[$doc:meta])* $metric:ident $name:literal,)*) => {
+        /// A recorded metric: counters of the kernel for interfaces, counters of the link plane for edges.
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+        )]
+        #[serde(rename_all = "snake_case")]
+        pub enum SampleMetric {
+            $($(#[$doc])* $metric,)*
+        }
+
+        impl SampleMetric {
+            /// All, those of interfaces first.
+            pub const ALL: &'static [Self] = &[$(Self::$metric,)*];
+
+            /// The word in files, which is the name of its column.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$metric => $name,)*
+                }
+            }
+        }
+    };
+}
+
+metrics! {
     /// Interfaces: packets received.
-    RxPackets,
+    RxPackets "rx_packets",
     /// Interfaces: packets sent.
-    TxPackets,
+    TxPackets "tx_packets",
     /// Interfaces: bytes received.
-    RxBytes,
+    RxBytes "rx_bytes",
     /// Interfaces: bytes sent.
-    TxBytes,
+    TxBytes "tx_bytes",
     /// Interfaces: packets dropped when received.
-    RxDropped,
+    RxDropped "rx_dropped",
     /// Interfaces: packets dropped when sent.
-    TxDropped,
+    TxDropped "tx_dropped",
     /// Edges: propagation delay, as the scenario has it.
-    DelayNs,
+    DelayNs "delay_ns",
     /// Edges: bytes that wait for service.
-    QueueBytes,
+    QueueBytes "queue_bytes",
     /// Edges: frames inside, in the queue or in transit.
-    HeldFrames,
+    HeldFrames "held_frames",
     /// Edges: frames that reached the edge.
-    Offered,
+    Offered "offered",
     /// Edges: bytes of those frames.
-    OfferedBytes,
+    OfferedBytes "offered_bytes",
     /// Edges: frames delivered to the far port.
-    Delivered,
+    Delivered "delivered",
     /// Edges: bytes of those frames.
-    DeliveredBytes,
+    DeliveredBytes "delivered_bytes",
     /// Edges: copies that the edge made.
-    Duplicated,
+    Duplicated "duplicated",
     /// Edges: frames delivered with a bit flipped.
-    Corrupted,
+    Corrupted "corrupted",
     /// Edges: frames marked "congestion experienced".
-    Marked,
+    Marked "marked",
     /// Edges: frames dropped because the queue was full.
-    DroppedQueue,
+    DroppedQueue "dropped_queue",
     /// Edges: frames dropped by the queue's discipline before it was full.
-    DroppedAqm,
+    DroppedAqm "dropped_aqm",
     /// Edges: frames dropped by the loss law.
-    DroppedLoss,
+    DroppedLoss "dropped_loss",
     /// Edges: frames that arrived while the edge was down or failed.
-    DroppedOutage,
+    DroppedOutage "dropped_outage",
     /// Edges: frames that were waiting when the edge went down.
-    DroppedRemoved,
+    DroppedRemoved "dropped_removed",
     /// Edges: frames lost by the emulator, which did not keep up or had no buffer.
-    DroppedByHost,
+    DroppedByHost "dropped_by_host",
 }
 
 impl SampleMetric {
-    /// All, those of interfaces first.
-    pub const ALL: [Self; 22] = [
-        Self::RxPackets,
-        Self::TxPackets,
-        Self::RxBytes,
-        Self::TxBytes,
-        Self::RxDropped,
-        Self::TxDropped,
-        Self::DelayNs,
-        Self::QueueBytes,
-        Self::HeldFrames,
-        Self::Offered,
-        Self::OfferedBytes,
-        Self::Delivered,
-        Self::DeliveredBytes,
-        Self::Duplicated,
-        Self::Corrupted,
-        Self::Marked,
-        Self::DroppedQueue,
-        Self::DroppedAqm,
-        Self::DroppedLoss,
-        Self::DroppedOutage,
-        Self::DroppedRemoved,
-        Self::DroppedByHost,
-    ];
-
     /// Whether it is of interfaces; else it is of edges.
     #[must_use]
     pub fn of_interfaces(self) -> bool {
         self <= Self::TxDropped
     }
+}
 
-    /// The word in files, which is the name of its column.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::RxPackets => "rx_packets",
-            Self::TxPackets => "tx_packets",
-            Self::RxBytes => "rx_bytes",
-            Self::TxBytes => "tx_bytes",
-            Self::RxDropped => "rx_dropped",
-            Self::TxDropped => "tx_dropped",
-            Self::DelayNs => "delay_ns",
-            Self::QueueBytes => "queue_bytes",
-            Self::HeldFrames => "held_frames",
-            Self::Offered => "offered",
-            Self::OfferedBytes => "offered_bytes",
-            Self::Delivered => "delivered",
-            Self::DeliveredBytes => "delivered_bytes",
-            Self::Duplicated => "duplicated",
-            Self::Corrupted => "corrupted",
-            Self::Marked => "marked",
-            Self::DroppedQueue => "dropped_queue",
-            Self::DroppedAqm => "dropped_aqm",
-            Self::DroppedLoss => "dropped_loss",
-            Self::DroppedOutage => "dropped_outage",
-            Self::DroppedRemoved => "dropped_removed",
-            Self::DroppedByHost => "dropped_by_host",
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use constel_link::EdgeCounters;
+
+    #[test]
+    fn a_metric_of_edges_is_a_counter_or_known_not_to_be_one() {
+        let others = [
+            SampleMetric::DelayNs,
+            SampleMetric::QueueBytes,
+            SampleMetric::HeldFrames,
+            SampleMetric::DroppedByHost,
+        ];
+        for metric in SampleMetric::ALL {
+            let name = metric.as_str();
+            let is_counter = EdgeCounters::default().get(name).is_some();
+            let is_other = metric.of_interfaces() || others.contains(metric);
+            assert_ne!(is_counter, is_other, "{name}");
+            // Files have the same word as the column.
+            assert_eq!(serde_json::to_value(metric).unwrap(), name);
         }
     }
 }

@@ -92,10 +92,10 @@ pub enum SkyName {
     /// As the preset of scenarios; ends change their satellites at seconds 12, 27, 42 and 57 of a minute, as the scheduler does.
     #[serde(rename = "starlink-shell1")]
     StarlinkShell1,
-    /// The same.
+    /// As `starlink-shell1`.
     #[serde(rename = "starlink-shell2")]
     StarlinkShell2,
-    /// The same.
+    /// As `starlink-shell1`.
     #[serde(rename = "starlink-shell3")]
     StarlinkShell3,
     /// As the preset of scenarios; ends change their satellite when another is nearer.

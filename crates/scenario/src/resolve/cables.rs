@@ -56,7 +56,7 @@ pub(super) fn resolve(
         let error = parsed
             .error_at_key(
                 &path,
-                "no-effect",
+                "unconnected",
                 format!("host `{name}` has no cable and is in no network"),
             )
             .with_reason("nothing could ever reach it")

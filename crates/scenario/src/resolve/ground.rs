@@ -1,12 +1,12 @@
 //! Ground stations, written out and from files of places.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::constellations::Found;
 use super::inputs::Inputs;
 use super::terminals::Terminals;
 use super::track;
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::model::{Name, Station, Terminal};
 use crate::parse::Parsed;
 use crate::places::{self, Place, Places};
@@ -20,8 +20,22 @@ const MOST_STATIONS: usize = 100_000;
 pub(super) struct Ground {
     /// By name.
     pub(super) stations: Vec<Station>,
-    /// No station is missing because of an error that was reported.
-    pub(super) complete: bool,
+    /// Whether all names of stations are known, but for `absent`.
+    complete: bool,
+    /// Names that stations may have which are missing because of an error that was reported.
+    absent: BTreeSet<String>,
+}
+
+impl Ground {
+    /// Returns whether no station is missing because of an error that was reported.
+    pub(super) fn is_complete(&self) -> bool {
+        self.complete && self.absent.is_empty()
+    }
+
+    /// Returns whether a station of this name may be missing because of an error that was reported.
+    pub(super) fn may_lack(&self, name: &str) -> bool {
+        !self.complete || self.absent.contains(name)
+    }
 }
 
 pub(super) fn resolve(
@@ -32,14 +46,16 @@ pub(super) fn resolve(
 ) -> Ground {
     let raw = &parsed.raw.ground;
     let mut found: BTreeMap<Name, (Station, String)> = BTreeMap::new();
-    let mut complete = true;
+    let (mut complete, mut absent) = (true, BTreeSet::new());
     let mut terminals = Terminals::new(parsed, constellations);
     for (name, station) in &raw.stations {
         match track::station(parsed, name, station, &mut terminals, inputs, errors) {
             Some(station) => {
                 found.insert(name.clone(), (station, format!("ground.stations.{name}")));
             }
-            None => complete = false,
+            None => {
+                absent.insert(name.to_string());
+            }
         }
     }
     for (index, entry) in raw.from.iter().enumerate() {
@@ -62,6 +78,7 @@ pub(super) fn resolve(
             entry,
             terminals,
             found: &mut found,
+            absent: &mut absent,
             errors,
         };
         complete &= from.take(&places);
@@ -76,6 +93,7 @@ pub(super) fn resolve(
     Ground {
         stations: found.into_values().map(|(station, _)| station).collect(),
         complete,
+        absent,
     }
 }
 
@@ -107,6 +125,7 @@ struct From<'a> {
     entry: &'a RawPlaces,
     terminals: Vec<Terminal>,
     found: &'a mut BTreeMap<Name, (Station, String)>,
+    absent: &'a mut BTreeSet<String>,
     errors: &'a mut Diagnostics,
 }
 
@@ -160,6 +179,13 @@ impl From<'_> {
         };
         let Some(place) = places.find(text) else {
             let file = &self.entry.file;
+            let slug = crate::slug::slug(text);
+            // Other places name the station as here, or correctly.
+            let meant = nearest(&slug, places.rows.iter().map(|p| p.slug.as_str()));
+            let is_known = meant.is_some() || name.is_some();
+            let names = [Some(slug.as_str()), meant, name.map(Name::as_str)];
+            self.absent
+                .extend(names.into_iter().flatten().map(str::to_owned));
             let error = self
                 .error(
                     &tail,
@@ -173,7 +199,7 @@ impl From<'_> {
                 .with_reason("names are compared without case, accents and punctuation")
                 .with_next(format!("see the column `name` of `{file}`"));
             self.errors.push(error);
-            return false;
+            return is_known;
         };
         self.add(&tail, name.map_or(place.slug.as_str(), Name::as_str), place)
     }

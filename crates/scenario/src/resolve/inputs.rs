@@ -5,14 +5,13 @@ use std::rc::Rc;
 
 use constel_units::files::in_words;
 use constel_units::text::{decode, decode_records};
-use sha2::{Digest, Sha256};
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::files::Files;
 use crate::model::InputFile;
 use crate::parse::Document;
 use crate::source::{Source, position_of};
-use crate::text_file::TextFile;
+use crate::text_file::{TextFile, hash};
 use crate::walk::{Path, Seg};
 
 /// A file that was read: how errors name it, its text (as [`decode`] gives it, or [`decode_records`] if that fails) and
@@ -169,11 +168,4 @@ fn read(files: &dyn Files, name: &str) -> Result<Rc<Input>, Problem> {
             invalid,
         })),
     }
-}
-
-pub(crate) fn hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }

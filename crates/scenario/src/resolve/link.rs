@@ -2,9 +2,9 @@
 
 use constel_link::{
     Capabilities, CodelParams, Discipline, DriverKind, Effects, Jitter, JitterLaw, LossLaw,
-    PieParams, RateLaw, RedParams, Reorder, trace,
+    PieParams, RateLaw, RedParams, trace,
 };
-use constel_units::{Ratio, TimeSpan};
+use constel_units::TimeSpan;
 
 use super::inputs::Inputs;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -31,7 +31,7 @@ pub(super) fn link_of(
         inputs,
         errors,
     };
-    let effects = reader.effects(raw);
+    let effects = reader.effects(raw, raw.effects());
     reader.mtu(raw, &parsed.raw.routing.families);
     Link {
         rate: raw.rate,
@@ -47,7 +47,7 @@ pub(super) fn link_of(
 pub(super) fn path_effects(
     document: &Document,
     path: &[Seg<'_>],
-    raw: &RawLink,
+    (raw, shared): (&RawLink, Effects),
     inputs: &mut Inputs<'_>,
     errors: &mut Diagnostics,
 ) -> Effects {
@@ -59,7 +59,7 @@ pub(super) fn path_effects(
         inputs,
         errors,
     };
-    reader.effects(raw)
+    reader.effects(raw, shared)
 }
 
 /// Whether jitter leaves something of the delay of the link under `path`: frames do not arrive before they were sent.
@@ -93,12 +93,9 @@ fn ns(span: TimeSpan) -> u64 {
     span.ns().unsigned_abs()
 }
 
-fn some(ratio: Ratio) -> Option<f64> {
-    Some(ratio.get()).filter(|r| *r > 0.0)
-}
-
 impl LinkReader<'_, '_> {
-    fn effects(&mut self, raw: &RawLink) -> Effects {
+    /// `shared` are the effects of keys that need no other one.
+    fn effects(&mut self, raw: &RawLink, shared: Effects) -> Effects {
         let rate_law = raw.rate_law.as_ref().and_then(|law| self.rate_law(law));
         let loss = raw.loss_law.as_ref().and_then(|law| self.loss_law(law));
         if raw.loss_law.is_some() && self.written("loss") {
@@ -132,13 +129,7 @@ impl LinkReader<'_, '_> {
                 .filter(|bytes| *bytes > 0),
             loss,
             jitter,
-            reorder: raw.reorder.as_ref().map(|reorder| Reorder {
-                ratio: reorder.chance.get(),
-                extent_ns: ns(reorder.by),
-            }),
-            duplicate_ratio: some(raw.duplicate),
-            corrupt_ratio: some(raw.corrupt),
-            ..Effects::default()
+            ..shared
         };
         if let Err(wrong) = effects.check() {
             for message in wrong.errors {
@@ -201,14 +192,9 @@ impl LinkReader<'_, '_> {
     /// Reports settings that the chosen driver does not support.
     fn refuse(&mut self, raw: &RawLink, effects: &Effects, capabilities: Capabilities) {
         for refusal in capabilities.refusals(effects) {
-            let key = match refusal.field {
+            let key = match refusal.key {
                 "jitter" if raw.delay_trace.is_some() => "delay_trace",
-                "discipline" => "aqm",
-                "overhead_bytes" => "overhead",
-                "loss" => "loss_law",
-                "duplicate_ratio" => "duplicate",
-                "corrupt_ratio" => "corrupt",
-                same => same,
+                key => key,
             };
             let driver = capabilities.driver;
             let message = format!("`{key}` is more than `links: {{driver: {driver}}}` can do");

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use constel_units::TimeSpan;
 
 use super::inputs::Inputs;
+use super::not_a_node_name;
 use super::rules::Place;
 use crate::diagnostic::Diagnostics;
 use crate::files::Files;
@@ -34,30 +35,38 @@ pub fn is_box(bytes: &[u8]) -> bool {
 /// Reads a scenario that is a box: form, values, and the files it names.
 ///
 /// # Errors
-/// Everything that is wrong with its form; if that is only unknown keys of matches, the errors of its values
-/// too.
+/// Everything that is wrong with its form and its values.
 pub fn read_box(
     file_name: &str,
     bytes: &[u8],
     files: &dyn Files,
 ) -> Result<BoxScenario, Diagnostics> {
     let text = text_of(file_name, bytes)?;
-    let (mut raw, document, mut errors): (RawBoxScenario, Document, _) =
-        read(file_name, text, &BOX)?;
-    let mut inputs = Inputs::new(&document, files);
+    read(file_name, text, &BOX, |raw, document| {
+        box_of(raw, &document, files)
+    })
+}
+
+fn box_of(
+    mut raw: RawBoxScenario,
+    document: &Document,
+    files: &dyn Files,
+) -> Result<BoxScenario, Diagnostics> {
+    let mut errors = Diagnostics::new();
+    let mut inputs = Inputs::new(document, files);
     let written = &mut raw.middlebox.rules;
-    let rules = RULES.rules(&document, written, &mut inputs, &mut errors);
+    let rules = RULES.rules(document, written, &mut inputs, &mut errors);
     let asked = &raw.middlebox;
     let machines = asked.machines.as_deref().unwrap_or_default();
-    let made = self::machines(&document, machines, &mut errors);
+    let made = self::machines(document, machines, &mut errors);
     if asked.machines.is_some() && asked.exclusive {
         let path = [Key("box"), Key("exclusive")];
         let message = "`exclusive` has no effect with `machines`";
         let error = document.error_at_key(&path, "no-effect", message);
         errors.push(error.with_reason("nothing of the host's comes in at what the lab makes"));
     }
-    let commands = commands(&document, &raw, machines, &mut errors);
-    let form = form(&document, &raw, &mut errors);
+    let commands = commands(document, &raw, machines, &mut errors);
+    let form = form(document, &raw, &mut errors);
     // The form has one of both.
     let ends = match raw.middlebox.interfaces.take() {
         Some(names) => BoxEnds::Interfaces(names),
@@ -67,12 +76,12 @@ pub fn read_box(
     errors.or(())?;
     let mut errors = Diagnostics::new();
     let routes = matches!(form, BoxForm::Router(_));
-    RULES.interfaces(&document, (&rules, &ends.names(), routes), &mut errors);
+    RULES.interfaces(document, (&rules, &ends.names(), routes), &mut errors);
     for message in form.refusals(&ends.names()) {
         errors.push(document.error_at_key(&[Key("box")], "box-form", message));
     }
     errors.or(())?;
-    let warnings = RULES.warnings(&document, &rules);
+    let warnings = RULES.warnings(document, &rules);
     Ok(BoxScenario {
         name: raw.name,
         description: raw.description,
@@ -185,6 +194,16 @@ fn machines(document: &Document, raw: &[RawMachine], errors: &mut Diagnostics) -
             errors.push(error.with_reason(format!(
                 "what it is plugged in with is called so: at most {INTERFACE_BYTES} characters"
             )));
+        }
+        // `/etc/hosts` of the machines has their names, and the box has an interface of each name.
+        let in_kernel = ["lo", "all", "default"].contains(&machine.name.as_str());
+        let why = not_a_node_name(machine.name.as_str())
+            .or(in_kernel.then_some("the kernel has this word for interfaces of its own"));
+        if let Some(why) = why {
+            let message = format!("no machine can be called `{}`", machine.name);
+            let error = document.error_at(&name, "bad-name", message);
+            let next = "begin it with a word, for example `machine-1`";
+            errors.push(error.with_reason(why).with_suggestion(next));
         }
         if raw[..place].iter().any(|other| other.name == machine.name) {
             let message = format!("two machines are called `{}`", machine.name);

@@ -20,7 +20,6 @@ mod networks;
 mod nodes;
 mod programs;
 mod radio;
-mod references;
 mod routing;
 mod rules;
 mod sample;
@@ -40,14 +39,52 @@ use constel_units::TimeSpan;
 use crate::diagnostic::Diagnostics;
 use crate::files::Files;
 use crate::model::Scenario;
-use crate::parse::Parsed;
+use crate::parse::{Parsed, read, text_of};
+use crate::schema::SCENARIO;
 use crate::walk::{Path, Seg};
 
 use inputs::Inputs;
 pub use middlebox::{address, is_box, network, read_box};
 pub use nodes::not_a_node_name;
-pub use references::read_scenario;
 pub use rules::read_rules;
+
+/// Parses and resolves a scenario file.
+///
+/// # Errors
+/// Those of the file's form and those of [`resolve`], together: a wrong key does not hide a satellite too many.
+pub fn read_scenario(
+    file_name: &str,
+    bytes: &[u8],
+    files: &dyn Files,
+) -> Result<Scenario, Diagnostics> {
+    read_scenario_with(file_name, bytes, files, |scenario, errors| {
+        errors.or(scenario)
+    })
+}
+
+/// Parses and resolves a scenario file, and reads more of it by `then`. `then` also gets scenarios with errors, for
+/// what it can read in spite of them: parts that are wrong are missing or have any value.
+///
+/// # Errors
+/// Those of [`read_scenario`] and those of `then`.
+pub fn read_scenario_with<R>(
+    file_name: &str,
+    bytes: &[u8],
+    files: &dyn Files,
+    then: impl Fn(Scenario, Diagnostics) -> Result<R, Diagnostics>,
+) -> Result<R, Diagnostics> {
+    read(
+        file_name,
+        text_of(file_name, bytes)?,
+        &SCENARIO,
+        |raw, document| {
+            let mut errors = Diagnostics::new();
+            let parsed = Parsed::new(raw, document, &mut errors);
+            let scenario = resolve_all(&parsed, files, &mut errors);
+            then(scenario, errors)
+        },
+    )
+}
 
 /// Turns a parsed scenario into one that can be planned: reads and hashes every file it names, fills every
 /// default, and checks what its form cannot express.
@@ -56,57 +93,61 @@ pub use rules::read_rules;
 /// Everything that is wrong, in the scenario and in files of places. Element files are passed on
 /// unread; their errors come from the plan, through [`TextFile::error`](crate::TextFile).
 pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnostics> {
-    let raw = &parsed.raw;
     let mut errors = Diagnostics::new();
+    let scenario = resolve_all(parsed, files, &mut errors);
+    errors.or(scenario)
+}
+
+fn resolve_all(parsed: &Parsed, files: &dyn Files, errors: &mut Diagnostics) -> Scenario {
+    let raw = &parsed.raw;
     let mut inputs = Inputs::new(parsed, files);
 
-    check_times(parsed, &mut errors);
-    check_name(parsed, &mut errors);
-    skyless::check(parsed, &mut errors);
-    let found = constellations::resolve(parsed, &mut inputs, &mut errors);
+    check_times(parsed, errors);
+    check_name(parsed, errors);
+    skyless::check(parsed, errors);
+    let found = constellations::resolve(parsed, &mut inputs, errors);
     let (constellations, beneath): (Vec<_>, Vec<_>) = found.into_iter().partition(|f| f.nodes);
-    let mut stations = ground::resolve(parsed, &constellations, &mut inputs, &mut errors);
-    weather::resolve(parsed, &mut stations, &mut inputs, &mut errors);
-    radio::need_feeders(parsed, &stations, &mut errors);
-    let mut routing = routing::resolve(parsed, &mut inputs, &mut errors);
-    let nodes = nodes::Nodes::new(parsed, &constellations, &stations, &mut errors);
-    let (hosts, cables) = cables::resolve(parsed, &mut inputs, &nodes, &mut errors);
-    cables::check_systems(parsed, &nodes, &mut errors);
+    let mut stations = ground::resolve(parsed, &constellations, &mut inputs, errors);
+    weather::resolve(parsed, &mut stations, &mut inputs, errors);
+    radio::need_feeders(parsed, &stations, errors);
+    let mut routing = routing::resolve(parsed, &mut inputs, errors);
+    let nodes = nodes::Nodes::new(parsed, &constellations, &stations, errors);
+    let (hosts, cables) = cables::resolve(parsed, &mut inputs, &nodes, errors);
+    cables::check_systems(parsed, &nodes, errors);
     let choices = raw.ground.choices.as_deref();
     let choices = choices.and_then(|name| {
         let path = [Seg::Key("ground"), Seg::Key("choices")];
-        inputs.file(name, &path, &mut errors)
+        inputs.file(name, &path, errors)
     });
-    let (traffic, mut deferred) = traffic::resolve(parsed, &nodes, &routing, &mut errors);
-    attached::check(parsed, &routing, &traffic, &mut errors);
-    let expect = expect::resolve(parsed, &traffic, &mut errors);
-    let transport = transport::resolve(parsed, &nodes, &traffic, &mut deferred, &mut errors);
+    let (traffic, mut deferred) = traffic::resolve(parsed, &nodes, &routing, errors);
+    attached::check(parsed, &routing, &traffic, errors);
+    let expect = expect::resolve(parsed, &traffic, errors);
+    let transport = transport::resolve(parsed, &nodes, &traffic, &mut deferred, errors);
     disjoint::resolve(
         parsed,
         &stations,
         &nodes,
         &mut routing,
         &mut deferred,
-        &mut errors,
+        errors,
     );
-    let networks = networks::resolve(parsed, &mut inputs, &mut errors);
-    let cross_shell = failures::cross_shell(parsed, &constellations, &mut inputs, &mut errors);
-    let failures = failures::failures(parsed, &constellations, &nodes, &mut deferred, &mut errors);
-    let mounts = programs::mounts(parsed, &nodes, &mut deferred, &mut errors);
-    let limits = programs::limits(parsed, &nodes, &mut deferred, &mut errors);
-    let information = information::resolve(parsed, &mut inputs, &mut errors);
-    let images = software::images(parsed, &mut errors);
-    let node_rules = software::resolve(parsed, &constellations, &nodes, &mut errors);
+    let networks = networks::resolve(parsed, &mut inputs, errors);
+    let cross_shell = failures::cross_shell(parsed, &constellations, &mut inputs, errors);
+    let failures = failures::failures(parsed, &constellations, &nodes, &mut deferred, errors);
+    let mounts = programs::mounts(parsed, &nodes, &mut deferred, errors);
+    let limits = programs::limits(parsed, &nodes, &mut deferred, errors);
+    let information = information::resolve(parsed, &mut inputs, errors);
+    let images = software::images(parsed, errors);
+    let node_rules = software::resolve(parsed, &constellations, &nodes, errors);
     let families = routing.families;
-    let addresses = addresses::resolve(parsed, (&routing.mode, families), &mut errors);
-    let sampling = sample::resolve(parsed, &mut errors);
-    let grain = driver::grain(parsed, &mut errors);
-    let threads = driver::threads(parsed, &mut errors);
-    let stack_time = driver::stack_time(parsed, &mut errors);
-    driver::check_lateness(parsed, grain, &mut errors);
+    let addresses = addresses::resolve(parsed, (&routing.mode, families), errors);
+    let sampling = sample::resolve(parsed, errors);
+    let grain = driver::grain(parsed, errors);
+    let threads = driver::threads(parsed, errors);
+    let stack_time = driver::stack_time(parsed, errors);
+    driver::check_lateness(parsed, grain, errors);
 
-    errors.or(())?;
-    Ok(Scenario {
+    Scenario {
         name: raw.name.clone(),
         description: raw.description.clone(),
         seed: raw.seed,
@@ -146,7 +187,7 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
         inputs: inputs.finish(),
         deferred,
         source: parsed.source().clone(),
-    })
+    }
 }
 
 /// Longest name of a lab, characters: it is part of the names of files and control groups.

@@ -212,7 +212,7 @@ impl<'a> Nodes<'a> {
         }
         match self.satellite(name) {
             Some(kind) => kind,
-            None if !self.ground.complete => Kind::Unclear,
+            None if self.ground.may_lack(name) => Kind::Unclear,
             None => Kind::Unknown,
         }
     }

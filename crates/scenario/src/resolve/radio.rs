@@ -74,7 +74,7 @@ pub(super) fn need_feeders(parsed: &Parsed, ground: &Ground, errors: &mut Diagno
     });
     let feeders = ground.stations.iter().any(|s| s.feeder);
     match (bent_pipes.next(), feeders) {
-        (Some((name, _)), false) if ground.complete => {
+        (Some((name, _)), false) if ground.is_complete() => {
             let path = [
                 Key("constellations"),
                 Key(name.as_str()),

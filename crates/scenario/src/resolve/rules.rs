@@ -17,22 +17,30 @@ use crate::walk::Seg::{self, Index, Key};
 /// Reads a file of rules of a box: form, values, and the files it names.
 ///
 /// # Errors
-/// Everything that is wrong with its form; if that is only unknown keys of matches, the errors of its values
-/// too.
+/// Everything that is wrong with its form and its values.
 pub fn read_rules(
     file_name: &str,
     bytes: &[u8],
     files: &dyn Files,
 ) -> Result<RuleFile, Diagnostics> {
     let text = text_of(file_name, bytes)?;
-    let (mut raw, document, mut errors): (RawRuleFile, Document, _) =
-        read(file_name, text, &RULES)?;
-    let mut inputs = Inputs::new(&document, files);
+    read(file_name, text, &RULES, |raw, document| {
+        rule_file(raw, &document, files)
+    })
+}
+
+fn rule_file(
+    mut raw: RawRuleFile,
+    document: &Document,
+    files: &dyn Files,
+) -> Result<RuleFile, Diagnostics> {
+    let mut errors = Diagnostics::new();
+    let mut inputs = Inputs::new(document, files);
     let place = Place(&["rules"]);
-    let rules = place.rules(&document, &mut raw.rules, &mut inputs, &mut errors);
+    let rules = place.rules(document, &mut raw.rules, &mut inputs, &mut errors);
     let inputs = inputs.finish();
     errors.or(())?;
-    let warnings = place.warnings(&document, &rules);
+    let warnings = place.warnings(document, &rules);
     Ok(RuleFile {
         seed: raw.seed,
         rules,

@@ -9,7 +9,7 @@ use crate::walk::Seg::{Index, Key};
 /// Checks the sampling; errors go to `errors`. Whether such nodes exist is known when the plan is made.
 pub(super) fn resolve(parsed: &Parsed, errors: &mut Diagnostics) -> Option<Sampling> {
     let raw = parsed.raw.sample.as_ref()?;
-    let metrics = raw.metrics.as_deref().unwrap_or(&SampleMetric::ALL);
+    let metrics = raw.metrics.as_deref().unwrap_or(SampleMetric::ALL);
     for (index, metric) in metrics.iter().enumerate() {
         if metrics[..index].contains(metric) {
             let path = [Key("sample"), Key("metrics"), Index(index)];

@@ -39,7 +39,15 @@ pub(super) fn images(parsed: &Parsed, errors: &mut Diagnostics) -> Vec<NamedImag
             let message = format!("`{source}` cannot be fetched while a lab starts");
             let error = parsed.error_at(&path, "bad-value", message);
             let reason = "what comes from a registry or an engine comes by `constel image import`";
-            let suggestion = "give its `digest`, or the file of an image";
+            let suggestion = match &raw.digest {
+                Some(_) => {
+                    "leave `source` out: an image that was imported is found by its `digest`"
+                        .to_owned()
+                }
+                None => format!(
+                    "run `constel image import {source}`, and write its `digest` in place of `source` (`constel image list` prints it)"
+                ),
+            };
             errors.push(error.with_reason(reason).with_suggestion(suggestion));
         }
         all.push(NamedImage {

@@ -68,6 +68,11 @@ pub(super) fn read<const N: usize>(
         .map(|column| header.column(column.name))
         .collect();
     let mut complete = true;
+    if let Some(why) = header.ambiguous(columns.iter().map(|column| column.name)) {
+        complete = false;
+        let span = source.line_span(header.line);
+        errors.push(Diagnostic::new(&source, span, "duplicate-name", why));
+    }
     for (column, place) in columns.iter().zip(&places) {
         if column.required && place.is_none() {
             complete = false;

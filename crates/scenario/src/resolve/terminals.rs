@@ -8,7 +8,7 @@ use super::constellations::Found;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{GslRule, Name, Policy, Terminal};
 use crate::parse::Parsed;
-use crate::raw::{GslPolicy, RawGsl, RawTerminal};
+use crate::raw::{GslPolicy, RawGsl, RawTerminal, SetPolicy};
 use crate::walk::Seg::{self, Index, Key};
 
 /// The default slot of `policy: scheduler`.
@@ -33,12 +33,12 @@ impl PolicyKeys {
             (
                 "hysteresis",
                 hysteresis,
-                GslPolicy::Hysteresis,
+                SetPolicy::Hysteresis,
                 "hysteresis",
             ),
-            ("slot", slot, GslPolicy::Scheduler, "scheduler"),
+            ("slot", slot, SetPolicy::Scheduler, "scheduler"),
         ] {
-            if written && self.policy != needs {
+            if written && self.policy != GslPolicy::Set(needs) {
                 report(
                     key,
                     "no-effect",
@@ -49,11 +49,9 @@ impl PolicyKeys {
             }
         }
         Some(match (self.policy, self.hysteresis) {
-            (GslPolicy::Nearest, _) => Policy::Nearest,
-            (GslPolicy::HighestElevation, _) => Policy::HighestElevation,
-            (GslPolicy::LongestVisible, _) => Policy::LongestVisible,
-            (GslPolicy::Hysteresis, Some(gain)) => Policy::Hysteresis(gain),
-            (GslPolicy::Hysteresis, None) => {
+            (GslPolicy::Plain(plain), _) => Policy::Plain(plain),
+            (GslPolicy::Set(SetPolicy::Hysteresis), Some(gain)) => Policy::Hysteresis(gain),
+            (GslPolicy::Set(SetPolicy::Hysteresis), None) => {
                 report(
                     "hysteresis",
                     "missing-key",
@@ -63,9 +61,9 @@ impl PolicyKeys {
                 );
                 return None;
             }
-            (GslPolicy::LeastLoaded, _) => Policy::LeastLoaded,
-            (GslPolicy::MostReachable, _) => Policy::MostReachable,
-            (GslPolicy::Scheduler, _) => Policy::Scheduler(self.slot.unwrap_or(SLOT)),
+            (GslPolicy::Set(SetPolicy::Scheduler), _) => {
+                Policy::Scheduler(self.slot.unwrap_or(SLOT))
+            }
         })
     }
 }

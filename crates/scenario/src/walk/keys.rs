@@ -105,6 +105,9 @@ impl<'a> Walker<'a> {
             if meant.contains(key) {
                 continue;
             }
+            if let Some(child) = schema.get("properties").and_then(|p| p.get(key)) {
+                self.mends.insert(&self.path, (key, child), self.root);
+            }
             let child = schema.get("properties").and_then(|p| p.get(key));
             let child = child.map(|child| follow(self.root, child));
             let mut error = self.error(node.span, "missing-key", format!("missing key `{key}`"));
@@ -148,9 +151,19 @@ impl<'a> Walker<'a> {
         };
         let error = error
             .with_reason(format!("exactly one of {list} is needed here"))
-            .with_allowed(choices)
+            .with_allowed(choices.iter().copied())
             .with_next(format!("see {}", self.format.reference));
         self.errors.push(error);
+        let first = schema.get("properties").and_then(|p| p.get(choices[0]));
+        match (given.is_empty(), first) {
+            (true, Some(child)) => {
+                self.mends
+                    .insert(&self.path, (choices[0], child), self.root);
+                self.mends.doubt(&self.path);
+            }
+            (true, None) => (),
+            (false, _) => self.mends.keep_one(&self.path, given),
+        }
         false
     }
 }

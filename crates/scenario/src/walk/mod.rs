@@ -4,6 +4,7 @@
 //! suggested and documented without a change here.
 
 mod keys;
+mod mend;
 mod path;
 mod scalars;
 
@@ -17,96 +18,43 @@ use crate::schema::{Format, Resolved, follow};
 use crate::source::{Source, Span};
 use crate::tree::{Core, Node, Value, core_type};
 
+pub(crate) use mend::{Mends, VARIANTS};
 pub(crate) use path::{Path, Seg};
-
-/// A place where a file names a node.
-#[derive(Debug, Clone)]
-pub(crate) struct Reference {
-    /// The text as written.
-    pub(crate) text: String,
-    /// The place in the text.
-    pub(crate) span: Span,
-    /// The place as a path of keys.
-    pub(crate) path: String,
-}
-
-/// Every place below `node` where a node is named in due form, whatever else is wrong there.
-pub(crate) fn references(source: &Source, format: &Format, node: &Node) -> Vec<Reference> {
-    let mut errors = Diagnostics::new();
-    let mut walker = Walker::new(source, format, &mut errors);
-    walker.value(&format.schema, node);
-    walker.references
-}
-
-/// Returns the value of a key of the file, if its only errors are quantities, which are replaced by others:
-/// every name in it is then valid.
-pub(crate) fn named(source: &Source, format: &Format, root: &Node, key: &str) -> Option<Json> {
-    let Value::Mapping(entries) = &root.value else {
-        return None;
-    };
-    let entry = entries.iter().find(|entry| entry.key == key)?;
-    let schema = format.schema.get("properties")?.get(key)?;
-    let mut errors = Diagnostics::new();
-    let mut walker = Walker::new(source, format, &mut errors);
-    walker.lenient = true;
-    walker.value(schema, &entry.value)
-}
 
 /// Checks `node` against the schema of `format`.
 ///
-/// Returns the value as JSON if nothing was added to `errors` but unknown keys of [narrowing](Format::narrowing) mappings,
-/// which are left out of it.
-pub(crate) fn walk(
-    source: &Source,
-    format: &Format,
-    node: &Node,
-    errors: &mut Diagnostics,
-) -> Option<Json> {
-    let before = errors.len();
-    let mut walker = Walker::new(source, format, errors);
+/// Returns the value as JSON, or all errors and how to mend what is wrong.
+pub(crate) fn walk<'a>(
+    source: &'a Source,
+    format: &'a Format,
+    node: &'a Node,
+) -> Result<Json, (Diagnostics, Mends<'a>)> {
+    let mut walker = Walker {
+        source,
+        format,
+        root: &format.schema,
+        errors: Diagnostics::new(),
+        path: Vec::new(),
+        mends: Mends::default(),
+    };
     let value = walker.value(&format.schema, node);
-    let left_out = walker.left_out;
-    (errors.len() == before + left_out)
-        .then_some(value)
-        .flatten()
+    match value.filter(|_| walker.errors.is_empty()) {
+        Some(value) => Ok(value),
+        None => Err((walker.errors, walker.mends)),
+    }
 }
 
 struct Walker<'a> {
     source: &'a Source,
     format: &'a Format,
     root: &'a Json,
-    errors: &'a mut Diagnostics,
+    errors: Diagnostics,
     path: Vec<Seg<'a>>,
-    /// Nodes named so far.
-    references: Vec<Reference>,
-    /// Whether a wrong quantity has another in its place.
-    lenient: bool,
-    /// Unknown keys that do not keep a mapping from being read.
-    left_out: usize,
+    /// How to mend what is wrong.
+    mends: Mends<'a>,
 }
 
 impl<'a> Walker<'a> {
-    fn new(source: &'a Source, format: &'a Format, errors: &'a mut Diagnostics) -> Self {
-        Self {
-            source,
-            format,
-            root: &format.schema,
-            errors,
-            path: Vec::new(),
-            references: Vec::new(),
-            lenient: false,
-            left_out: 0,
-        }
-    }
-
-    fn refer(&mut self, text: &str, span: Span) {
-        self.references.push(Reference {
-            text: text.to_owned(),
-            span,
-            path: Path(&self.path).to_string(),
-        });
-    }
-
     fn error(&self, span: Span, code: &'static str, message: impl Into<String>) -> Diagnostic {
         let diagnostic = Diagnostic::new(self.source, span, code, message);
         if self.path.is_empty() {
@@ -117,6 +65,16 @@ impl<'a> Walker<'a> {
     }
 
     fn value(&mut self, schema: &'a Json, node: &'a Node) -> Option<Json> {
+        let before = self.mends.len();
+        let value = self.checked(schema, node);
+        // The innermost part that is wrong gets a stand-in.
+        if value.is_none() && self.mends.len() == before {
+            self.mends.replace(&self.path, schema, self.root);
+        }
+        value
+    }
+
+    fn checked(&mut self, schema: &'a Json, node: &'a Node) -> Option<Json> {
         if self.errors.is_full() {
             return None;
         }
@@ -172,13 +130,6 @@ impl<'a> Walker<'a> {
                 None
             }
         }
-    }
-
-    /// Whether the mapping that is looked at means something without any of its keys.
-    fn narrows(&self) -> bool {
-        let narrowing = self.format.narrowing;
-        narrowing
-            .is_some_and(|key| matches!(self.path.last(), Some(Seg::Key(last)) if *last == key))
     }
 
     /// The key or list entry that is looked at, for messages.
@@ -271,18 +222,22 @@ impl<'a> Walker<'a> {
             }
             if !seen.insert(&entry.key) {
                 self.duplicate(node, entry);
+                self.mends.remove(&self.path, entry);
                 complete = false;
                 continue;
             }
             let child = properties.and_then(|p| p.get(entry.key.as_str()));
             let Some(child) = child.or(open) else {
-                meant.extend(self.unknown_key(schema, node, entry));
-                match self.narrows() {
-                    true => self.left_out += 1,
-                    false => complete = false,
+                match self.unknown_key(schema, node, entry) {
+                    Some(key) if meant.insert(key) => {
+                        self.mends.rename(&self.path, entry.key_span, key);
+                    }
+                    _ => self.mends.remove(&self.path, entry),
                 }
+                complete = false;
                 continue;
             };
+            let here = self.path.len();
             self.path.push(Seg::Key(&entry.key));
             let keys = match schema.text("x-keys") {
                 Some("variable") => Some(("variable", Environment::wrong_name(&entry.key))),
@@ -293,6 +248,7 @@ impl<'a> Walker<'a> {
                 let message = format!("`{}` is not a {what}", entry.key);
                 let error = self.error(entry.key_span, "bad-name", message);
                 self.errors.push(error.with_reason(why));
+                self.mends.remove(&self.path[..here], entry);
                 complete = false;
             }
             if properties.is_none()
@@ -300,6 +256,8 @@ impl<'a> Walker<'a> {
                 && let Err(error) = entry.key.parse::<Name>()
             {
                 self.bad_name(entry.key_span, &entry.key, &error.to_string());
+                let slug = crate::slug::slug(&entry.key);
+                self.mends.rename(&self.path[..here], entry.key_span, slug);
                 complete = false;
             }
             match self.value(child, &entry.value) {
@@ -332,6 +290,10 @@ impl<'a> Walker<'a> {
                 format!("{} needs at least {entries}", self.what()),
             );
             self.errors.push(error);
+            if let Some(child) = schema.get("items") {
+                let missing = least - items.len() as u64;
+                self.mends.append(&self.path, missing, child);
+            }
             complete = false;
         }
         if let Some(most) = limit("maxItems").filter(|&most| items.len() as u64 > most) {

@@ -59,6 +59,12 @@ impl<'a> Walker<'a> {
             Some(instead) => error.with_suggestion(instead),
             None => error,
         };
+        // A word without a near one may be any, and decides what the keys beside it mean.
+        if error.suggestion.is_none()
+            && let Some((_, mapping @ [_, ..])) = self.path.split_last()
+        {
+            self.mends.doubt(mapping);
+        }
         self.errors.push(error.with_allowed(allowed));
         None
     }
@@ -129,10 +135,9 @@ impl<'a> Walker<'a> {
                     self.bad_name(node.span, text, &error.to_string());
                     return None;
                 }
-                self.refer(text, node.span);
             }
             Some("constel-destination") => match text.parse::<Destination>() {
-                Ok(to) => self.refer(to.node.as_str(), node.span),
+                Ok(_) => (),
                 Err(DestinationError::Name(error)) => {
                     self.bad_name(node.span, text, &error.to_string());
                     return None;
@@ -147,11 +152,7 @@ impl<'a> Walker<'a> {
             },
             Some(format) => {
                 let good = self.quantity(schema, format, text, *plain, node.span, &[]);
-                let other = constel_units::format_example(format);
-                return match good {
-                    true => Some(Json::String(text.clone())),
-                    false => (self.lenient && !other.is_empty()).then(|| Json::from(other)),
-                };
+                return good.then(|| Json::String(text.clone()));
             }
             None => {}
         }

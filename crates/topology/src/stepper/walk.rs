@@ -6,6 +6,7 @@ use crate::effort::{CutReason, Effort};
 use crate::in_view::Stretch;
 use crate::layout::Layout;
 use crate::node::NodeId;
+use crate::policy::memoryless;
 use crate::snapshot::Snapshot;
 use crate::spec::GslSpec;
 use constel_orbit::DVec3;
@@ -33,9 +34,8 @@ pub enum StepRefusal {
     Unwanted,
     /// It needs more work than the budget allows.
     #[error(
-        "what stations use at lab time {} s depends on what they used before ({key}), too far back for one question: ask \
-         for a time before {} s, take a longer `step`, or for `gsl` a policy that does not remember (nearest, \
-         highest-elevation, scheduler) without make_before_break", *.t_ns as f64 / 1e9, *.before_ns as f64 / 1e9
+        "what stations use at lab time {} s depends on earlier choices ({key}), too far back: ask before \
+         {} s, take a longer `step`, or neither make_before_break nor a policy with memory (without: {})", *.t_ns as f64 / 1e9, *.before_ns as f64 / 1e9, memoryless()
     )]
     TooFar {
         /// The requested lab time, nanoseconds.

@@ -4,7 +4,7 @@
 use constel_orbit::{Satellite as Orbit, Walker, WalkerKind, WalkerSpec};
 use constel_topology::{
     Constellation, GslPolicy, GslSpec, IslPattern, Layout, LinkClass, Neighbours, OrbitSky,
-    PlusGrid, Satellite, Spec, Station, Stepper, Wrap,
+    PlainPolicy, PlusGrid, Satellite, Spec, Station, Stepper, Wrap,
 };
 use constel_units::{Angle, Length, Utc};
 use proptest::prelude::*;
@@ -141,7 +141,7 @@ pub(crate) fn spec(shells: &[Shell], stations: Vec<Station>) -> Spec {
         constellations: shells.iter().map(|s| s.constellation.clone()).collect(),
         stations,
         rules: vec![GslSpec {
-            policy: GslPolicy::Nearest,
+            policy: GslPolicy::Plain(PlainPolicy::Nearest),
             outage_ns: 0,
             ..GslSpec::default()
         }],
@@ -170,12 +170,12 @@ pub(crate) fn stepper(shells: Vec<Shell>, stations: Vec<Station>) -> Stepper {
 /// Every kind of policy, with numbers of its own.
 pub(crate) fn policies() -> impl Strategy<Value = GslPolicy> {
     prop_oneof![
-        Just(GslPolicy::Nearest),
-        Just(GslPolicy::HighestElevation),
-        Just(GslPolicy::LongestVisible),
+        Just(GslPolicy::Plain(PlainPolicy::Nearest)),
+        Just(GslPolicy::Plain(PlainPolicy::HighestElevation)),
+        Just(GslPolicy::Plain(PlainPolicy::LongestVisible)),
         (0.0..20.0_f64).prop_map(|gain_deg| GslPolicy::Hysteresis { gain_deg }),
-        Just(GslPolicy::LeastLoaded),
-        Just(GslPolicy::MostReachable),
+        Just(GslPolicy::Plain(PlainPolicy::LeastLoaded)),
+        Just(GslPolicy::Plain(PlainPolicy::MostReachable)),
         (5_u64..40, 0_u64..5).prop_map(|(period, phase)| GslPolicy::Scheduler {
             period_ns: period * SECOND,
             phase_ns: phase * SECOND,

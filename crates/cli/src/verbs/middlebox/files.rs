@@ -1,11 +1,12 @@
 //! `constel box check|import|export`: files of rules.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use constel_control::{Observer, load_rules};
 use constel_exchange::nistnet;
 use constel_scenario::model::{BoxEnds, BoxScenario};
-use constel_scenario::{DiskFiles, read_rules};
+use constel_scenario::{Diagnostic, DiskFiles, read_rules};
 use constel_units::files::read_text;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -106,7 +107,34 @@ pub(super) fn import(args: &BoxImport) -> Outcome {
         yaml.as_bytes(),
         &DiskFiles::in_folder(Path::new("")),
     );
-    let rules = rules.map_err(|errors| Failure::Scenario(errors.to_string()))?;
+    let rules = rules.map_err(|errors| {
+        // The rules are no file of the user: errors name the row, once for both of its rules.
+        let line = |error: &Diagnostic| {
+            let rule = error
+                .path
+                .as_deref()?
+                .strip_prefix("rules[")?
+                .split(']')
+                .next()?;
+            imported.lines.get(rule.parse::<usize>().ok()?)
+        };
+        let mut lines = BTreeSet::new();
+        for error in errors.iter() {
+            let Some(line) = line(error) else {
+                return Failure::Scenario(errors.to_string());
+            };
+            let next = error
+                .suggestion
+                .iter()
+                .map(|next| format!("\n  hint: {next}"));
+            let next: String = next.collect();
+            lines.insert((
+                *line,
+                format!("{at}:{line}:1: error: {}{next}\n", error.message),
+            ));
+        }
+        Failure::Scenario(lines.into_iter().map(|(_, text)| text).collect())
+    })?;
     put_bytes(args.out.as_deref(), yaml.as_bytes())?;
     for note in &imported.notes {
         output::tell(&format!("constel: note: {note}\n"));

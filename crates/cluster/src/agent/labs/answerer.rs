@@ -66,6 +66,7 @@ impl Answerer {
         let Some(asks) = &mut self.asks else { return };
         let _ = asks.next(Duration::ZERO);
         for (key, wanted) in &self.running {
+            // The request has the requester's lease, so it disappears if the requester ends or is cut off.
             if !asks.known().contains_key(key) {
                 wanted.store(false, Ordering::Release);
             }
@@ -74,7 +75,8 @@ impl Answerer {
         let known = asks.known();
         self.running
             .retain(|key, _| known.contains_key(key) || !over.contains(key));
-        if phase < Phase::Standing {
+        // Before that the nodes do not exist. The request waits in the store.
+        if phase < Phase::Ready {
             return;
         }
         for (key, entry) in known {
@@ -87,6 +89,7 @@ impl Answerer {
                 continue;
             }
             let wanted = Arc::new(AtomicBool::new(true));
+            // Counted before the thread starts, so that many requests of one turn cannot exceed the limit.
             let at_once = self.running.len();
             self.running.insert(key.clone(), Arc::clone(&wanted));
             let command = command(program, called, &asked.question, at_once);
@@ -132,6 +135,7 @@ fn answer(
             }
         }
         Ok(command) => {
+            // Values of etcd have a limit of about 1.5 MB, so input and output are stored in pieces.
             let input = pieces::get(store, &keys::input(number), 0, asked.input)?;
             match asked.question.follows() {
                 // The output has already gone to the requester piece by piece, so the result carries none.
@@ -185,6 +189,7 @@ fn command(
     at_once: usize,
 ) -> std::result::Result<Command, String> {
     let verb = question.verb.first().map_or("", String::as_str);
+    // A user who can write to the store could otherwise run any verb as root on this machine.
     if !VERBS.contains(&verb) {
         return Err(format!(
             "'{verb}' cannot be sent to other machines: {}",
@@ -237,6 +242,7 @@ fn run(
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(&input)));
         let exit = loop {
             match child.try_wait() {
+                // A command that a signal has ended has no exit code.
                 Ok(Some(status)) => break status.code().unwrap_or(128),
                 Ok(None) if wanted.load(Ordering::Acquire) => thread::sleep(LOOK_EVERY / 5),
                 // The kill closes the pipes, so programs that the command has started in the node notice that their output
@@ -266,6 +272,7 @@ fn read(stream: Option<impl Read>, most: usize) -> (Vec<u8>, bool) {
         return (kept, cut);
     };
     while let Ok(count @ 1..) = stream.read(&mut bytes) {
+        // The rest is read and dropped: a command whose pipe is full would never end.
         let room = most - kept.len();
         kept.extend_from_slice(&bytes[..count.min(room)]);
         cut |= count > room;

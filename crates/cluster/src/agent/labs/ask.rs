@@ -144,6 +144,7 @@ pub fn shell(
                 );
             });
             let said = wait(store, lab, (question, &[]), number, has_ended, Some(hear));
+            // The thread that reads the keyboard ends at its next turn.
             wanted.store(false, Ordering::Release);
             said
         })
@@ -156,10 +157,12 @@ fn under_lease(
     stop: &AtomicBool,
     ask: impl FnOnce((&str, LeaseId), &dyn Fn() -> bool) -> Result<Option<CommandResult>>,
 ) -> Result<Option<CommandResult>> {
+    // Many users may send requests at the same time, so each takes a number that no other has.
     let number = format!("{:016x}", u64::from_be_bytes(random_bytes()?));
     let lease = store.grant(LEASE)?;
     let (over, lost) = (AtomicBool::new(false), AtomicBool::new(false));
     let said = thread::scope(|scope| {
+        // Commands such as `shell` take longer than a lease lasts.
         scope.spawn(|| renew(store.as_ref(), lease.id, lease.ttl, &over, &lost));
         let said = ask((&number, lease.id), &|| {
             stop.load(Ordering::Acquire) || lost.load(Ordering::Acquire)
@@ -191,6 +194,7 @@ fn wait(
         lease: lease.0,
         input: input.len() as u64,
     };
+    // The input comes before the request, because the machine reads it as soon as it finds the request.
     pieces::put(store.as_ref(), &keys::input(number), 0, input, lease)?;
     let text = serde_json::to_vec(&asked).map_err(|e| Error::Invalid(e.to_string()))?;
     let key = format!("{}{number}", keys::asks(lab));

@@ -54,6 +54,7 @@ impl Changes {
         let Some(rest) = key.strip_prefix(&keys::changes(&order.lab)) else {
             return;
         };
+        // The machine and its number of the change are in the key, so that a repeated attempt writes the same key.
         let named = rest.rsplit_once('/');
         let named = named.and_then(|(machine, number)| Some((machine, number.parse().ok()?)));
         let changed: Option<ChangeEntry> = serde_json::from_slice(&entry.value).ok();
@@ -70,6 +71,7 @@ impl Changes {
                 at_ns,
                 what,
             };
+            // Sorted by revision, because all machines must apply changes of one instant in the same order.
             self.heard.insert(entry.created, changing);
         }
     }
@@ -93,6 +95,7 @@ impl Own<'_> {
             let _ = store.delete(key);
             changes.kept.pop_front();
         }
+        // A store that did not answer gets no new request at each turn of the loop.
         if changes.tried.is_some_and(|at| at.elapsed() < TRY_EVERY) {
             return;
         }
@@ -105,6 +108,7 @@ impl Own<'_> {
             }
             let changed = ChangeEntry {
                 order: self.part.order,
+                // Computed for each attempt: the time of a failed one may have passed already.
                 at_ns: self.known_by_ns(zero_ns),
                 what: asked.what.clone(),
             };

@@ -18,7 +18,7 @@ use super::pieces;
 use super::speech::WorkerInput;
 use crate::agent::clocks::random_bytes;
 use crate::store::{
-    Condition, Error, Event, Follow, LEASE, LeaseId, Outcome, Revision, Store, Txn,
+    Condition, Error, Event, Follow, LEASE, LeaseId, Outcome, Patient, Revision, Store, Txn,
 };
 use crate::underlay::Key;
 
@@ -162,13 +162,14 @@ fn put_end(
 /// Returns the order of a lab with its files, or `None` if no such lab is running.
 ///
 /// # Errors
-/// If the store cannot be reached.
+/// If the store cannot be reached, or if the files have more than [`MOST_BYTES`](super::MOST_BYTES).
 pub fn order_of(store: &dyn Store, lab: &str) -> Result<Option<WorkerInput>, Error> {
     let Some(entry) = store.get(&keys::order(lab))? else {
         return Ok(None);
     };
     let order: LabDescription = serde_json::from_slice(&entry.value)
         .map_err(|error| Error::Answer(format!("the order of lab {lab}: {error}")))?;
+    pieces::check(&order.files)?;
     let files = order.files.iter().enumerate().map(|(number, file)| {
         let bytes = pieces::get(store, &keys::files(lab), number, file.bytes)?;
         Ok((file.path.clone(), bytes))
@@ -237,17 +238,23 @@ pub fn lead(mut lead: ControllerInput<'_>) -> Result<LabOutcome, ControllerFailu
             bytes: bytes.len() as u64,
         })
         .collect();
+    // All keys of the lab have this lease. If the controller dies, they disappear, and all parts end.
     let lease = store.grant(LEASE)?;
     let (over, lost) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
         // Every end of this scope, a panic included, must stop the renewal of the lease.
         let _over = SetOnDrop(&over);
         scope.spawn(|| renew(store, lease.id, lease.ttl, &over, &lost));
-        let led = lead.run(lease.id, &lost);
+        let patient = Patient::new(store, &lost);
+        let led = lead.run(&patient, lease.id, &lost);
         // All keys disappear with the lease. The agents then discard the results of their parts.
-        let revoked = store.revoke(lease.id);
+        let revoked = patient.revoke(lease.id);
         let led = led?;
-        revoked?;
+        match revoked {
+            // The store was silent until the lease was over, so the keys are gone without it.
+            Err(Error::Unreachable(_)) => {}
+            revoked => revoked?,
+        }
         Ok(led)
     })
 }
@@ -272,6 +279,7 @@ pub(super) fn renew(
     let mut tried = Instant::now();
     while !over.load(Ordering::Acquire) {
         thread::sleep(LOOK_EVERY);
+        // Three renewals may fail before the lease ends.
         if tried.elapsed() < ttl / 4 {
             continue;
         }
@@ -279,6 +287,7 @@ pub(super) fn renew(
         match store.keep_alive(lease) {
             Ok(()) => alive = tried,
             Err(Error::LeaseLost(_)) => return lost.store(true, Ordering::Release),
+            // No answer for a whole lease: the store has let it expire, whether it can be reached or not.
             Err(_) if alive.elapsed() > ttl => return lost.store(true, Ordering::Release),
             Err(_) => {}
         }
@@ -286,13 +295,19 @@ pub(super) fn renew(
 }
 
 impl ControllerInput<'_> {
-    fn run(&self, lease: LeaseId, lost: &AtomicBool) -> Result<LabOutcome, ControllerFailure> {
-        let number = self.give_order(lease)?;
+    fn run(
+        &self,
+        store: &dyn Store,
+        lease: LeaseId,
+        lost: &AtomicBool,
+    ) -> Result<LabOutcome, ControllerFailure> {
+        let number = self.give_order(store, lease)?;
         let machines = &self.order.machines;
         let names: Vec<&str> = machines.iter().map(|m| m.name.as_str()).collect();
         (self.say)(&format!("lab {}: on {}", self.order.lab, names.join(", ")));
         let mut follow = Follow::new(Arc::clone(self.store), &keys::lab(&self.order.lab))?;
         let mut parts = Parts::new(&self.order.lab, number);
+        // Agents may have answered between the order and the subscription.
         for (key, entry) in follow.known() {
             parts.learn_entry(key, Some(entry));
         }
@@ -304,6 +319,7 @@ impl ControllerInput<'_> {
                 let text = "the store was away for longer than the lab's lease, or ended it: all parts end by themselves";
                 return Err(Error::Unreachable(text.to_owned()).into());
             }
+            // Also the regular end: each part ends by itself when its lab time is over.
             if parts.all_over(&names) {
                 break;
             }
@@ -329,7 +345,6 @@ impl ControllerInput<'_> {
             }
             if let (None, Some(why)) = (&ended, why) {
                 (self.say)(&format!("ending on all machines: {why}"));
-                let store = self.store.as_ref();
                 put_end(store, &self.order.lab, number, Some(lease), &why)?;
                 ended = Some((why, Instant::now()));
             }
@@ -338,8 +353,10 @@ impl ControllerInput<'_> {
                 // A machine that has not started its part by now finds the end in the store when it does.
                 Some((_, since)) if since.elapsed() > UNHEARD_WITHIN && parts.known_over() => break,
                 Some(_) => {}
-                None if ways.is_none() => ways = self.bring_together(&parts, number, lease)?,
-                None if !go => go = self.begin(&mut parts, lease)?,
+                None if ways.is_none() => {
+                    ways = self.bring_together(store, &parts, number, lease)?
+                }
+                None if !go => go = self.begin(store, &mut parts, lease)?,
                 None => {}
             }
             let events = match follow.next(LOOK_EVERY) {
@@ -355,7 +372,7 @@ impl ControllerInput<'_> {
             agreed.for_each(|agreed| self.tell(agreed, &parts));
             told = parts.agreed().count();
         }
-        self.fetch(parts, ways, ended.map(|(why, _)| why))
+        self.fetch(store, parts, ways, ended.map(|(why, _)| why))
     }
 
     /// Prints the loss or the return of a machine.
@@ -377,8 +394,8 @@ impl ControllerInput<'_> {
     }
 
     /// Writes the order. Returns the revision at which it was written.
-    fn give_order(&self, lease: LeaseId) -> Result<Revision, ControllerFailure> {
-        let (store, lab) = (self.store.as_ref(), &self.order.lab);
+    fn give_order(&self, store: &dyn Store, lease: LeaseId) -> Result<Revision, ControllerFailure> {
+        let lab = &self.order.lab;
         let key = keys::order(lab);
         let taken = || -> Result<Option<ControllerFailure>, ControllerFailure> {
             let Some(there) = store.get(&key)? else {
@@ -392,10 +409,12 @@ impl ControllerInput<'_> {
         if let Some(taken) = taken()? {
             return Err(taken);
         }
+        // The files come before the order: an agent that sees the order must find them.
         for (file, (_, bytes)) in self.files.iter().enumerate() {
             pieces::put(store, &keys::files(lab), file, bytes, lease)?;
         }
         let text = serde_json::to_vec(&self.order).map_err(|e| Error::Invalid(e.to_string()))?;
+        // Two controllers may have found the name free at the same time. Only one creates the key.
         let txn = Txn::new().when(Condition::absent(&key));
         match store.commit(&txn.put_leased(&key, text, lease))? {
             Outcome::Committed { revision } => Ok(revision),
@@ -411,6 +430,7 @@ impl ControllerInput<'_> {
     /// When all parts listen, sends their addresses to each other.
     fn bring_together(
         &self,
+        store: &dyn Store,
         parts: &Parts,
         number: Revision,
         lease: LeaseId,
@@ -425,6 +445,7 @@ impl ControllerInput<'_> {
         let key = self.order.encrypted.then(random_bytes).transpose()?;
         let ways = UnderlaySettings {
             key: key.map(Key::new),
+            // Frames have 24 bits for the number of the lab. Revisions grow, so labs of one store do not repeat soon.
             number: number as u32 & 0x00ff_ffff,
             session: number as u32,
             ahead_ns: head_start(all.iter().map(|(_, part)| *part)),
@@ -433,12 +454,17 @@ impl ControllerInput<'_> {
                 .map(|(address, part)| (*address, part.token as u32))
                 .collect(),
         };
-        self.put(&keys::ways(&self.order.lab), &ways, lease)?;
+        put(store, &keys::ways(&self.order.lab), &ways, lease)?;
         Ok(Some(ways))
     }
 
     /// When all parts are up, sets lab time zero. Requires that all have the same plan.
-    fn begin(&self, parts: &mut Parts, lease: LeaseId) -> Result<bool, ControllerFailure> {
+    fn begin(
+        &self,
+        store: &dyn Store,
+        parts: &mut Parts,
+        lease: LeaseId,
+    ) -> Result<bool, ControllerFailure> {
         let standing = self.order.machines.iter().map(|machine| {
             let standing = parts.known.get(&machine.name)?.standing.clone()?;
             Some((machine.name.clone(), standing))
@@ -446,6 +472,7 @@ impl ControllerInput<'_> {
         let Some(standing) = standing.collect::<Option<Vec<_>>>() else {
             return Ok(false);
         };
+        // Different plans would give different links and routes at the same instant, and results of no known scenario.
         if let Some((machine, failure)) = difference(&standing) {
             if let Some(part) = parts.known.get_mut(machine) {
                 part.failure = Some(failure);
@@ -453,31 +480,26 @@ impl ControllerInput<'_> {
             return Ok(false);
         }
         let last_ns = standing.iter().map(|(_, standing)| standing.at_ns).max();
+        // The slowest part decides, and every worker must read the key before the instant comes.
         let zero_ns = last_ns.unwrap_or(0) + START_AHEAD.as_nanos() as u64;
-        self.put(&keys::go(&self.order.lab), &LabStart { zero_ns }, lease)?;
+        put(
+            store,
+            &keys::go(&self.order.lab),
+            &LabStart { zero_ns },
+            lease,
+        )?;
         (self.say)("all parts stand; lab time begins");
         Ok(true)
     }
 
-    fn put(
-        &self,
-        key: &str,
-        value: &impl serde::Serialize,
-        lease: LeaseId,
-    ) -> Result<(), ControllerFailure> {
-        let text = serde_json::to_vec(value).map_err(|e| Error::Invalid(e.to_string()))?;
-        self.store
-            .commit(&Txn::new().put_leased(key, text, lease))?;
-        Ok(())
-    }
-
     fn fetch(
         &self,
+        store: &dyn Store,
         parts: Parts,
         ways: Option<UnderlaySettings>,
         ended: Option<String>,
     ) -> Result<LabOutcome, ControllerFailure> {
-        let (store, lab) = (self.store.as_ref(), &self.order.lab);
+        let lab = &self.order.lab;
         let mut machines = Vec::new();
         for machine in &self.order.machines {
             let name = &machine.name;
@@ -490,7 +512,11 @@ impl ControllerInput<'_> {
                 failure.get_or_insert_with(|| format!("its part is not down after {seconds} s"));
             }
             let mut files = Vec::new();
-            let left = part.map_or(&[][..], |part| &part.files);
+            let mut left = part.map_or(&[][..], |part| &part.files);
+            if let Err(error) = pieces::check(left) {
+                failure.get_or_insert_with(|| error.to_string());
+                left = &[];
+            }
             for (number, file) in left.iter().enumerate() {
                 let prefix = keys::results(lab, name);
                 let bytes = match pieces::get(store, &prefix, number, file.bytes) {
@@ -528,6 +554,17 @@ impl ControllerInput<'_> {
     }
 }
 
+fn put(
+    store: &dyn Store,
+    key: &str,
+    value: &impl serde::Serialize,
+    lease: LeaseId,
+) -> Result<(), ControllerFailure> {
+    let text = serde_json::to_vec(value).map_err(|e| Error::Invalid(e.to_string()))?;
+    store.commit(&Txn::new().put_leased(key, text, lease))?;
+    Ok(())
+}
+
 /// Returns the head start: how much earlier than due a frame is sent. It exceeds the longest delay between any two machines
 /// plus their clock errors. Only delays to the reference are known, so a delay between two other machines is bounded by the
 /// sum of their delays to it.
@@ -535,6 +572,7 @@ fn head_start<'a>(parts: impl Iterator<Item = &'a WorkerRecord>) -> u64 {
     let of_each = parts.map(|part| part.one_way_ns.1 + part.clock_error_ns);
     let mut longest: Vec<u64> = of_each.collect();
     longest.sort_unstable();
+    // No pair of machines can be farther apart than the two that are farthest from the reference.
     longest.iter().rev().take(2).sum::<u64>() + WAKING_NS
 }
 

@@ -24,6 +24,7 @@ impl Own<'_> {
         let places = self.order.machines.iter().map(|machine| &machine.name);
         let names: Vec<String> = places.cloned().collect();
         let place = |name: &str| names.iter().position(|known| known == name);
+        // Events never change and are in the order of the store, so their number is enough to find the new ones.
         let news: Vec<SharedEvent> = self.parts.agreed().skip(heard.agreed).cloned().collect();
         heard.agreed += news.len();
         for agreed in news {
@@ -43,6 +44,7 @@ impl Own<'_> {
                     }
                 }
                 SharedEvent::Back { machine, back } => {
+                    // The worker knows machines by their position in the order, and not by name.
                     let ready = back.ready.iter().filter_map(|name| place(name));
                     let ready = ready.collect();
                     let from_ns = back.from_ns;
@@ -76,6 +78,7 @@ impl Own<'_> {
         let mut asked = false;
         for machine in &self.order.machines {
             let name = &machine.name;
+            // A machine does not declare itself lost: its agent ends its own part.
             if name == self.keeper.name || self.parts.losses.contains_key(name) {
                 continue;
             }
@@ -110,11 +113,14 @@ impl Own<'_> {
                 continue;
             };
             let known = self.parts.taken.get(&(lost.clone(), own.to_owned()));
+            // Both the loss and the takeover may be in the store already; then nothing is left to write.
             let Some(at) = self.parts.lost_at(lost).filter(|_| known.is_none()) else {
                 continue;
             };
             asked = true;
             let mut txn = Txn::new().when(Condition::created_at(keys::loss(lab, lost), at));
+            // A lost agent has no key any more. One that only failed still has its key, and cannot be required to be
+            // absent.
             if self.parts.lost.contains_key(lost) {
                 txn = txn.when(Condition::absent(keys::part(lab, lost)));
             }
@@ -167,6 +173,8 @@ impl Own<'_> {
         let lease = lease.ok_or_else(|| Error::Invalid("an order without a lease".to_owned()))?;
         let text = serde_json::to_vec(what).map_err(|e| Error::Invalid(e.to_string()))?;
         let owner = crate::agent::keys::owner(self.keeper.name);
+        // The store checks and writes in one transaction: an agent that lost its name between two requests must not
+        // write, and of several agents only the first one does.
         let txn = txn
             .when(Condition::created_at(owner, self.keeper.token))
             .when(Condition::absent(&key))
@@ -177,6 +185,7 @@ impl Own<'_> {
 
 /// Returns the lab time by which all machines know what is written now. It is never before the start of lab time.
 fn known_by_ns(now_ns: u64, zero_ns: u64) -> u64 {
+    // Before lab time begins the difference is 0, the instant of the initial state. A change comes after that.
     (now_ns + KNOWN_WITHIN.as_nanos() as u64)
         .saturating_sub(zero_ns)
         .max(1)

@@ -64,7 +64,7 @@ pub enum Phase {
     /// The worker has read the order and listens for the other machines.
     Listening,
     /// The nodes, edges and routes of the part exist, and its servers listen.
-    Standing,
+    Ready,
     /// The start of lab time is known.
     Running,
     /// The part is down, and all its results are in the store.
@@ -77,7 +77,7 @@ impl Phase {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Listening => "listening",
-            Self::Standing => "standing",
+            Self::Ready => "ready",
             Self::Running => "running",
             Self::Ended => "ended",
         }

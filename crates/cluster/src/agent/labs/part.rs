@@ -24,8 +24,8 @@ use super::results;
 use super::speech::{FromWorker, Heartbeat, ORDER_FILE, RESULTS, ToWorker};
 use crate::agent::clocks::mono_ns;
 use crate::agent::measure::{ClockState, Latest};
+use crate::agent::options::Watcher;
 use crate::agent::record::UnderlayAt;
-use crate::agent::run::Watcher;
 use crate::store::{
     Condition, Entry, Error, Event, Follow, LeaseId, Outcome, Result, Revision, Store, Txn,
 };
@@ -68,6 +68,7 @@ impl Keeper<'_> {
     pub(crate) fn run(&self) {
         let alive = Mutex::default();
         thread::scope(|scope| {
+            // By revision, not by name: a lab may run again under the same name.
             let mut taken = BTreeSet::new();
             while !self.has_ended() {
                 let Ok(mut orders) = Follow::new(Arc::clone(self.store), keys::ORDERS) else {
@@ -76,6 +77,8 @@ impl Keeper<'_> {
                 };
                 loop {
                     let there = orders.known().values().map(|entry| entry.created);
+                    // Threads of parts read this to learn whether their order still exists, that is whether the
+                    // controller lives.
                     *lock(&alive) = there.collect();
                     for entry in orders.known().values() {
                         let order: Option<LabDescription> =
@@ -85,6 +88,7 @@ impl Keeper<'_> {
                             continue;
                         };
                         let (number, lease, alive) = (entry.created, entry.lease, &alive);
+                        // Counted before the thread starts, so that the agent cannot end in between.
                         self.parts.fetch_add(1, Ordering::AcqRel);
                         scope.spawn(move || {
                             let _gone = Gone(self.parts);
@@ -129,6 +133,8 @@ impl Keeper<'_> {
     ) {
         let lab = &order.lab;
         let go = self.store.get(&keys::go(lab)).ok().flatten();
+        // The other machines have computed their plan with the part of the earlier agent, and lab time cannot be joined
+        // later.
         if go.is_some_and(|go| go.created > number) {
             self.watcher.tell(&format!(
                 "lab {lab} has begun without this agent: another agent had its part and has left"
@@ -151,6 +157,7 @@ impl Keeper<'_> {
             let failure = || format!("its results are not in the store: {error}");
             own.part.failure.get_or_insert_with(failure);
         }
+        // The report comes last, because the controller fetches the files that it lists.
         let told = left.and(when_there_is_room(|| own.tell()));
         match &own.part.failure {
             Some(failure) => self.watcher.tell(&format!("lab {lab}: {failure}")),
@@ -275,6 +282,7 @@ impl<'a> Own<'a> {
                 }
                 beat = Some(Instant::now());
             }
+            // Waiting here, and not at the store, keeps the answers of the worker fast.
             match process.lines.recv_timeout(LOOK_EVERY) {
                 Ok(FromWorker::Ended { failure }) => {
                     answerer.end();
@@ -299,6 +307,7 @@ impl<'a> Own<'a> {
             if (leaves || !is_wanted() || self.keeper.has_ended()) && heard.ends() {
                 process.say(&ToWorker::End);
             }
+            // The subscription may fail while the store is unreachable. The worker must get its beats in any case.
             if news.is_none() {
                 news = Follow::new(Arc::clone(self.keeper.store), &prefix).ok();
                 for (key, entry) in news.iter().flat_map(Follow::known) {
@@ -310,6 +319,7 @@ impl<'a> Own<'a> {
             for Event { key, entry, .. } in follow.next(Duration::ZERO).unwrap_or_default() {
                 self.learn(&key, entry.as_ref());
             }
+            // All machines read the same changes from the store, the one that received the change as well.
             for changing in self.changes.take() {
                 process.say(&ToWorker::Change(changing));
             }
@@ -383,8 +393,9 @@ impl<'a> Own<'a> {
                 plan,
                 images,
             } => {
+                // In the common clock, so that the controller can compare the machines.
                 let ahead_ns = self.time.ahead_ns();
-                self.part.phase = Phase::Standing;
+                self.part.phase = Phase::Ready;
                 self.part.standing = Some(WorkerReady {
                     nodes,
                     plan,
@@ -410,6 +421,7 @@ impl<'a> Own<'a> {
         self.folder = Some(folder.clone());
         fs::write(folder.join(ORDER_FILE), serde_json::to_vec(self.order)?)?;
         self.hold = Some(folder::hold(&folder)?);
+        pieces::check(&self.order.files).map_err(io::Error::other)?;
         for (number, file) in self.order.files.iter().enumerate() {
             let (store, prefix) = (self.keeper.store.as_ref(), keys::files(&self.order.lab));
             let bytes = pieces::get(store, &prefix, number, file.bytes);

@@ -43,11 +43,13 @@ impl Parts {
 
     /// Handles a change of a key of the lab. `created` is the revision at which the key was written, if it exists.
     fn learn(&mut self, key: &str, value: Option<&[u8]>, created: Revision) {
+        // A lab of the same name may have left keys that have not expired yet, so each value names its order.
         if let Some(machine) = key.strip_prefix(&keys::losses(&self.lab)) {
             let loss = value.and_then(|text| serde_json::from_slice::<Loss>(text).ok());
             if let Some(loss) = loss.filter(|loss| loss.order == self.order) {
                 let machine = machine.to_owned();
                 self.losses.insert(machine.clone(), loss.clone());
+                // The revision of the key is its position in time: a listing of the store is sorted by name instead.
                 self.agreed
                     .insert(created, SharedEvent::Lost { machine, loss });
             }
@@ -62,6 +64,7 @@ impl Parts {
             }
             return;
         }
+        // A key below `taken` has two names: the lost machine, and the one that has its nodes now.
         if let Some(names) = key.strip_prefix(&keys::taken(&self.lab)) {
             let took = value.and_then(|text| serde_json::from_slice::<Takeover>(text).ok());
             let took = took.filter(|took| took.order == self.order);
@@ -123,9 +126,11 @@ impl Parts {
         for taker in takers {
             let took = self.taken.get(&(lost.to_owned(), taker.to_owned()));
             match took {
+                // A taker that is lost itself will never be ready, and the others must not wait for it.
                 _ if self.losses.contains_key(taker) => {}
                 Some(Takeover { failure: None, .. }) => ready.push(taker.to_owned()),
                 Some(_) => {}
+                // Links of the nodes return everywhere at one instant, so all wait for the slowest taker.
                 None => return None,
             }
         }
@@ -160,6 +165,7 @@ impl Parts {
 
     /// Returns the reason why a machine does not run its part, if any.
     pub(super) fn trouble(&self, name: &str) -> Option<String> {
+        // The loss of the agent explains more than the failure that its part reported last.
         if let Some(before) = self.lost.get(name) {
             return Some(lost_in_words(before.phase));
         }
@@ -177,7 +183,7 @@ impl Parts {
 fn lost_in_words(phase: Phase) -> String {
     let when = match phase {
         Phase::Listening => "while it came up",
-        Phase::Standing => "while it waited for the others",
+        Phase::Ready => "while it waited for the others",
         Phase::Running | Phase::Ended => "in lab time",
     };
     format!("its agent ended or was cut off from the store {when}")

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Component, Path};
 
+use super::model::File;
 use crate::store::{Error, LeaseId, Result, Store, Txn};
 
 /// Maximum size of a piece: four of them, as base64, fit into one transaction.
@@ -26,6 +27,7 @@ pub(crate) fn put(
     bytes: &[u8],
     lease: LeaseId,
 ) -> Result<()> {
+    // etcd refuses requests above 1.5 MiB.
     for (piece, part) in bytes.chunks(PIECE_BYTES).enumerate() {
         let txn = Txn::new().put_leased(key(prefix, file, piece), part, lease);
         store.commit(&txn)?;
@@ -36,8 +38,13 @@ pub(crate) fn put(
 /// Returns a stored file.
 ///
 /// # Errors
-/// If the store cannot be reached, or a piece is missing.
+/// If the store cannot be reached, a piece is missing, or `length` is more than [`MOST_BYTES`].
 pub(crate) fn get(store: &dyn Store, prefix: &str, file: usize, length: u64) -> Result<Vec<u8>> {
+    if length > MOST_BYTES {
+        return Err(Error::Answer(format!(
+            "a file below {prefix} has {length} bytes, more than {MOST_BYTES}"
+        )));
+    }
     let mut bytes = Vec::new();
     let mut piece = 0;
     while (bytes.len() as u64) < length {
@@ -51,6 +58,21 @@ pub(crate) fn get(store: &dyn Store, prefix: &str, file: usize, length: u64) -> 
         piece += 1;
     }
     Ok(bytes)
+}
+
+/// Checks that files fit into the bound of one lab's files or one part's results.
+///
+/// # Errors
+/// If they have more than [`MOST_BYTES`] together.
+pub(crate) fn check(files: &[File]) -> Result<()> {
+    let sizes = files.iter().map(|file| file.bytes);
+    match sizes.fold(0_u64, u64::saturating_add) {
+        0..=MOST_BYTES => Ok(()),
+        bytes => Err(Error::Answer(format!(
+            "{} files have {bytes} bytes, more than {MOST_BYTES}",
+            files.len()
+        ))),
+    }
 }
 
 /// Deletes all keys below a prefix.
@@ -69,6 +91,7 @@ pub(crate) fn clear(store: &dyn Store, prefix: &str) -> Result<()> {
 /// # Errors
 /// If the path leaves the folder, or the disk refuses the file.
 pub fn write_below(folder: &Path, path: &str, bytes: &[u8]) -> io::Result<()> {
+    // Paths come from other machines. `..` or an absolute path would write outside the results.
     let below = Path::new(path)
         .components()
         .all(|part| matches!(part, Component::Normal(_)));
@@ -99,6 +122,16 @@ mod tests {
         assert_eq!(get(&store, "x/", 0, large.len() as u64).unwrap(), large);
         assert_eq!(get(&store, "x/", 1, 0).unwrap(), b"");
         assert!(get(&store, "x/", 1, 1).is_err(), "never half a file");
+        let error = get(&store, "x/", 0, MOST_BYTES + 1).unwrap_err();
+        assert!(error.to_string().contains("more than"), "{error}");
+        let file = |bytes| File {
+            path: "x".to_owned(),
+            bytes,
+        };
+        assert!(check(&[file(MOST_BYTES - 1), file(1)]).is_ok());
+        for more in [2, u64::MAX] {
+            assert!(check(&[file(MOST_BYTES - 1), file(more)]).is_err());
+        }
         clear(&store, "x/").unwrap();
         assert!(get(&store, "x/", 0, 1).is_err());
     }

@@ -100,6 +100,7 @@ impl Client {
 
     /// Sends a request to the member that answered last, then to the others.
     pub(super) fn ask(&self, what: &str, question: &Value, twice: Twice) -> Result<Value> {
+        // A member that has just answered most likely answers again; a dead one would cost its timeout each time.
         let first = self.preferred.load(Ordering::Relaxed);
         let mut reasons = Vec::new();
         // A single member gets the request twice: its disk may have been busy, and there is no other.
@@ -125,6 +126,8 @@ impl Client {
                     self.preferred
                         .store((member + 1) % self.members.len(), Ordering::Relaxed);
                     let reason = format!("{}: {reason}", self.members[member]);
+                    // The member may have executed the request before it fell silent, and a second execution has
+                    // another result.
                     if twice == Twice::Harmful {
                         return Err(Error::Uncertain(reason));
                     }
@@ -204,6 +207,7 @@ impl Client {
         let mut request = agent
             .post(format!("{}/{what}", self.members[member]))
             .header("Content-Type", "application/json");
+        // etcd expects the token alone, without a scheme such as `Bearer`.
         if let Some(token) = token {
             request = request.header("Authorization", token);
         }
@@ -235,6 +239,7 @@ fn never_sent(error: &ureq::Error) -> bool {
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
             error.to_string().starts_with("invalid peer certificate")
         }
+        // After any other error of the connection the request may have arrived.
         ureq::Error::Io(error) => matches!(
             error.kind(),
             io::ErrorKind::ConnectionRefused
@@ -292,6 +297,7 @@ fn read(answer: Answer, most_bytes: u64) -> std::result::Result<Value, String> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error.to_string()),
         }
+        // A limit for each read is not enough: a member that sends one byte at a time would hold the caller for ever.
         if Instant::now() > until {
             return Err(format!("its answer did not come within {SILENCE:?}"));
         }

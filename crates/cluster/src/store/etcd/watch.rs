@@ -123,6 +123,7 @@ impl Reader {
     fn run(mut self) {
         let (mut member, mut lost_in_a_row) = (0, 0);
         while self.is_wanted.load(Ordering::Relaxed) {
+            // The thread must not keep the client alive after its last user.
             let Some(client) = self.client.upgrade() else {
                 return;
             };
@@ -148,6 +149,7 @@ impl Reader {
         let question = json!({"create_request": {
             "key": self.key, "range_end": self.end, "start_revision": self.next.to_string(),
         }});
+        // From the first revision that is missing: no event is lost or repeated when the member changes.
         let answer = match client.stream(member, "watch", &question) {
             Ok(answer) => answer,
             Err(error) => return Left::Lost(error),
@@ -173,6 +175,7 @@ impl Reader {
                     let Some(last) = events.iter().map(|event| event.revision).max() else {
                         continue;
                     };
+                    // A message contains whole revisions, so the next stream starts after the last one.
                     self.next = last + 1;
                     self.tell.send(Ok(events))
                 }

@@ -32,6 +32,8 @@ fn nonsense(what: &str) -> Error {
 /// Returns a number. A missing field is zero.
 pub(super) fn number(answer: &Value, field: &str) -> Result<u64> {
     match &answer[field] {
+        // The JSON of etcd is that of protobuf: fields with the default value are absent, and 64-bit numbers are
+        // strings.
         Value::Null => Ok(0),
         Value::String(text) => text.parse().map_err(|_| nonsense(field)),
         other => other.as_u64().ok_or_else(|| nonsense(field)),
@@ -89,6 +91,7 @@ pub(super) fn outcome(answer: &Value) -> Result<Outcome> {
         Value::Bool(true) => Ok(Outcome::Committed {
             revision: revision(answer)?,
         }),
+        // An absent `succeeded` is false, for the same reason.
         Value::Null | Value::Bool(false) => Ok(Outcome::Refused),
         _ => Err(nonsense("succeeded")),
     }
@@ -98,6 +101,7 @@ pub(super) fn txn(txn: &Txn) -> Value {
     let condition = |condition: &Condition| {
         let key = bytes(condition.key().as_bytes());
         let (target, field, revision) = match condition {
+            // A key that does not exist has the creation revision 0 for etcd.
             Condition::Absent(_) => ("CREATE", "create_revision", 0),
             Condition::CreatedAt(_, revision) => ("CREATE", "create_revision", *revision),
             Condition::ModifiedAt(_, revision) => ("MOD", "mod_revision", *revision),
@@ -152,6 +156,7 @@ pub(super) fn told(message: &Value) -> Result<WatchMessage> {
         };
         Ok(Event {
             key,
+            // A deletion has the revision of the deletion here, and no value.
             revision: entry.modified,
             entry: (!is_deletion).then_some(entry),
         })

@@ -2,9 +2,8 @@
 //! are unpacked while they arrive. An interrupted transfer is resumed.
 
 use std::io::{self, Read};
-use std::net::IpAddr;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use std::cell::RefCell;
 
@@ -12,6 +11,7 @@ use constel_units::files;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Body, BodyReader};
 
+use super::challenge::{Challenge, is_this_machine, token};
 use super::found::{Blob, Blobs, Context, Found};
 use super::layout::blob;
 use crate::image::digest::Digest;
@@ -24,6 +24,9 @@ use crate::image::reference::Reference;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(60);
+/// A body must arrive at this rate on average, bytes a second, from [`PATIENCE`] on: a byte a minute is no silence.
+const LEAST_BYTES_PER_S: u64 = 1_000;
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Maximum number of interruptions of one layer.
 const MOST_BREAKS: u32 = 5;
 const DEEPEST: usize = 4;
@@ -76,7 +79,7 @@ pub(super) fn find(reference: &Reference, context: &Context<'_>) -> Result<Found
     let manifest: Manifest = parse("the manifest", &fetched.bytes).at(place)?;
     manifest.check().at(place)?;
     let config = client.blob(manifest.config.digest, 0).and_then(|answer| {
-        let content = answer.into_body().into_reader();
+        let content = Paced::new(answer.into_body().into_reader());
         let bytes = read_whole("the configuration", content, context.limits)?;
         verify("the configuration", &bytes, &manifest.config)?;
         Ok(bytes)
@@ -98,14 +101,44 @@ impl Blobs for RegistryBlobs {
             .digest
             .ok_or_else(|| Fault::Missing(blob.name.clone()))?;
         let answer = self.0.blob(digest, 0)?;
-        Ok(Box::new(Resuming {
+        Ok(Box::new(Paced::new(Resuming {
             client: Rc::clone(&self.0),
             digest,
             size: blob.size,
             at: 0,
             body: answer.into_body().into_reader(),
             breaks: 0,
-        }))
+        })))
+    }
+}
+
+/// A body that is given up when it arrives too slowly.
+struct Paced<R> {
+    from: R,
+    begun: Instant,
+    bytes: u64,
+}
+
+impl<R: Read> Paced<R> {
+    fn new(from: R) -> Self {
+        Self {
+            from,
+            begun: Instant::now(),
+            bytes: 0,
+        }
+    }
+}
+
+impl<R: Read> Read for Paced<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(into)?;
+        self.bytes += read as u64;
+        let most = PATIENCE + Duration::from_secs(self.bytes / LEAST_BYTES_PER_S);
+        if read > 0 && self.begun.elapsed() > most {
+            let why = format!("it arrives at less than {LEAST_BYTES_PER_S} bytes a second");
+            return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+        }
+        Ok(read)
     }
 }
 
@@ -226,7 +259,8 @@ impl Client {
         let kind = text("content-type").unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim().to_owned();
         let stated = text("docker-content-digest");
-        let bytes = read_whole("the manifest", answer.into_body().into_reader(), limits)?;
+        let content = Paced::new(answer.into_body().into_reader());
+        let bytes = read_whole("the manifest", content, limits)?;
         let digest = Digest::of(&bytes);
         if let Some(stated) = stated {
             verify_digest("the manifest", digest, stated.parse()?)?;
@@ -281,31 +315,10 @@ impl Client {
 
     /// Requests a token for reading from the server that the registry names.
     fn ask_for_token(&self, challenge: &str) -> Result<(), Fault> {
-        let parameters = challenge.strip_prefix("Bearer ").map(parameters);
-        let parameters = parameters.ok_or_else(|| self.fault("wants a password"))?;
-        let value = |key: &str| {
-            parameters
-                .iter()
-                .find(|(k, _)| k == key)
-                .map(|(_, v)| v.as_str())
-        };
-        let realm = value("realm").ok_or_else(|| self.fault("does not say who gives tokens"))?;
-        let host = realm
-            .strip_prefix("http://")
-            .and_then(|rest| rest.split('/').next());
-        let is_safe =
-            realm.starts_with("https://") || (self.is_local && host.is_some_and(is_this_machine));
-        if !is_safe {
-            return Err(self.fault(format!(
-                "sends for a token to {}, which is not HTTPS",
-                shown(realm.as_bytes())
-            )));
-        }
-        let mut request = self.agent.get(realm);
-        for key in ["service", "scope"] {
-            if let Some(value) = value(key) {
-                request = request.query(key, value);
-            }
+        let challenge = Challenge::parse(challenge, self.is_local).map_err(|e| self.fault(e))?;
+        let mut request = self.agent.get(&challenge.realm);
+        for (key, value) in &challenge.query {
+            request = request.query(key, value);
         }
         let answer = request.call();
         let answer = answer.map_err(|e| self.fault(format!("gives no token: {e}")))?;
@@ -313,17 +326,10 @@ impl Client {
             let status = answer.status();
             return Err(self.fault(format!("gives no token ({status}): {}", refusal(answer))));
         }
-        let bytes = read_whole(
-            "the token",
-            answer.into_body().into_reader(),
-            &Limits::default(),
-        )?;
-        let document: serde_json::Value = parse("the token", &bytes)?;
-        let token = document["token"]
-            .as_str()
-            .or(document["access_token"].as_str());
-        let token = token.ok_or_else(|| self.fault("gives an empty token"))?;
-        *self.token.borrow_mut() = Some(token.to_owned());
+        let content = Paced::new(answer.into_body().into_reader());
+        let bytes = read_whole("the token", content, &Limits::default())?;
+        let token = token(&bytes)?.ok_or_else(|| self.fault("gives no valid token"))?;
+        *self.token.borrow_mut() = Some(token);
         Ok(())
     }
 }
@@ -345,31 +351,6 @@ fn refusal(answer: Answer) -> String {
         (Ok(_), None) => shown(&said),
         (Err(error), None) => error.to_string(),
     }
-}
-
-/// Parses `realm="https://x/token",service="x"` to pairs.
-fn parameters(text: &str) -> Vec<(String, String)> {
-    let mut pairs = Vec::new();
-    let mut rest = text;
-    while let Some((key, after)) = rest.split_once('=') {
-        let (value, next) = match after.strip_prefix('"') {
-            Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
-            None => after.split_once(',').unwrap_or((after, "")),
-        };
-        pairs.push((key.trim().to_lowercase(), value.to_owned()));
-        rest = next.trim_start_matches([',', ' ']);
-    }
-    pairs
-}
-
-/// Returns whether a host, with or without a port, is this machine. Only this machine may use HTTP.
-fn is_this_machine(host: &str) -> bool {
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
-        _ => host,
-    };
-    let address = name.trim_start_matches('[').trim_end_matches(']');
-    name == "localhost" || address.parse::<IpAddr>().is_ok_and(|a| a.is_loopback())
 }
 
 /// Maximum bytes of certificates; all those that browsers trust have about 250 KB.
@@ -396,39 +377,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn http_is_spoken_with_this_machine_alone() {
-        for local in [
-            "localhost",
-            "localhost:5000",
-            "127.0.0.1:80",
-            "127.9.9.9",
-            "[::1]:5000",
-            "[::1]",
-        ] {
-            assert!(is_this_machine(local), "{local}");
-        }
-        for other in [
-            "localhost.evil.org",
-            "127.0.0.1.nip.io:80",
-            "10.0.0.1:5000",
-            "docker.io",
-            "[::2]:1",
-        ] {
-            assert!(!is_this_machine(other), "{other}");
-        }
-    }
-
-    #[test]
-    fn a_challenge_is_taken_apart() {
-        let text = r#"realm="https://a/t?x=1,2",service="r", scope="repository:a/b:pull",error=x"#;
-        let expected = [
-            ("realm", "https://a/t?x=1,2"),
-            ("service", "r"),
-            ("scope", "repository:a/b:pull"),
-            ("error", "x"),
-        ];
-        let expected = expected.map(|(k, v)| (k.to_owned(), v.to_owned()));
-        assert_eq!(parameters(text), expected);
-        assert!(parameters("nonsense").is_empty());
+    fn a_body_that_drips_is_given_up() {
+        let since = |seconds| {
+            Instant::now()
+                .checked_sub(Duration::from_secs(seconds))
+                .unwrap()
+        };
+        let mut body = Paced::new(io::repeat(7));
+        let mut piece = [0; 4_000];
+        body.begun = since(119);
+        assert_eq!(body.read(&mut piece[..1]).unwrap(), 1);
+        body.begun = since(121);
+        let error = body.read(&mut piece[..1]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
+        // One kilobyte a second is enough.
+        assert_eq!(body.read(&mut piece).unwrap(), piece.len());
+        body.begun = since(125);
+        assert!(body.read(&mut piece[..1]).is_err());
+        // The end is no byte.
+        let mut empty = Paced::new(io::empty());
+        empty.begun = since(1_000);
+        assert_eq!(empty.read(&mut piece).unwrap(), 0);
     }
 }

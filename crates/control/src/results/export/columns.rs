@@ -5,6 +5,12 @@ use crate::error::Error;
 /// Rows of a chunk, about: enough to be written well, few enough to be held.
 pub(super) const CHUNK_ROWS: usize = 65_536;
 
+/// Bytes of text from which on a chunk is full with fewer rows: those of another person may be long.
+pub(super) const CHUNK_BYTES: usize = 64 << 20;
+
+/// Maximum number of columns of a table.
+pub(super) const MOST_COLUMNS: usize = 4_096;
+
 /// The name and the kind of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Column {

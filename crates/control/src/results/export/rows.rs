@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use constel_units::files::{self, Lines};
 
-use super::columns::{CHUNK_ROWS, Column, Kind, Source, Values};
+use super::columns::{CHUNK_BYTES, CHUNK_ROWS, Column, Kind, MOST_COLUMNS, Source, Values};
 use crate::error::Error;
 
 pub(super) struct Rows {
@@ -20,6 +20,13 @@ pub(super) struct Rows {
 impl Rows {
     pub(super) fn open(path: PathBuf) -> Result<Self, Error> {
         let (names, lines) = headed(&path)?;
+        if names.len() > MOST_COLUMNS {
+            return Err(Error::BadTable {
+                path,
+                line: 1,
+                reason: format!("{} columns, more than {MOST_COLUMNS}", names.len()),
+            });
+        }
         // A column without any value is one of numbers that were never there.
         let mut kinds = vec![Kind::Integer; names.len()];
         for line in lines {
@@ -49,11 +56,12 @@ impl Source for Rows {
 
     fn next(&mut self) -> Result<Option<Vec<Values>>, Error> {
         let mut values: Vec<Values> = self.columns.iter().map(|c| Values::new(c.kind)).collect();
-        let mut rows = 0;
-        while rows < CHUNK_ROWS {
+        let (mut rows, mut bytes) = (0, 0);
+        while rows < CHUNK_ROWS && bytes < CHUNK_BYTES {
             let Some(line) = self.lines.next() else { break };
             let line = line.map_err(|source| no_document(&self.path, source))?;
             self.line += 1;
+            bytes += line.len();
             let cells: Vec<&str> = line.split(',').collect();
             if cells.len() != self.columns.len() {
                 return Err(Error::BadTable {
@@ -135,5 +143,23 @@ mod tests {
         std::fs::write(&path, "a,b\n1,2\n1\n").unwrap();
         let error = Rows::open(path).unwrap().next().unwrap_err();
         assert!(matches!(error, Error::BadTable { line: 3, .. }), "{error}");
+    }
+    #[test]
+    fn wide_and_long_tables_are_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.csv");
+        std::fs::write(&path, ",".repeat(MOST_COLUMNS)).unwrap();
+        let error = Rows::open(path.clone()).map(drop).unwrap_err();
+        assert!(matches!(error, Error::BadTable { line: 1, .. }), "{error}");
+        // Eight of these rows fill a chunk.
+        let long = "x".repeat(CHUNK_BYTES / 8);
+        let text = format!("a\n{}", format!("{long}\n").repeat(9));
+        std::fs::write(&path, text).unwrap();
+        let mut rows = Rows::open(path).unwrap();
+        let mut chunks = Vec::new();
+        while let Some(values) = rows.next().unwrap() {
+            chunks.push(values[0].len());
+        }
+        assert_eq!(chunks, [8, 1]);
     }
 }

@@ -77,16 +77,18 @@ impl Of<'_, '_> {
                 continue;
             };
             match (self.project.beside)(&path) {
-                Some(text) => {
+                Ok(Some(text)) => {
                     for (name, value) in Variables::read(&text) {
                         self.variable(all, name, value);
                     }
                 }
-                None if required => {
-                    let reason = format!("{what}: `{}` cannot be read", shown(&path));
+                Ok(None) if !required => {}
+                unread => {
+                    let reason = unread.err();
+                    let reason = reason.unwrap_or_else(|| "there is no such file".to_owned());
+                    let reason = format!("{what}: `{}` cannot be read: {reason}", shown(&path));
                     self.project.reader.wrong(node, reason);
                 }
-                None => {}
             }
         }
     }

@@ -38,6 +38,13 @@ const SHORTEST_GAP: Duration = Duration::from_millis(100);
 /// announced.
 const LONGEST_GAP: Duration = Duration::from_secs(5);
 
+/// The shortest time between comparisons for changes that the kernel does not announce: BPF programs, the older
+/// iptables, routes in front of ours. One node is compared after the other, so that the effort does not grow with their
+/// number.
+const SWEEP_GAP: Duration = Duration::from_secs(1);
+/// Such comparisons take at most this share of the time: one part in a hundred.
+const SWEEP_SHARE: u32 = 100;
+
 /// The largest number of rounds of restoration: a restored object may be needed for another, as an address for its
 /// routes.
 const PASSES: usize = 3;
@@ -63,6 +70,8 @@ struct Inner {
     management: Option<Management>,
     /// The duration of the longest comparison.
     slowest: Duration,
+    /// The time of the last comparison that no announcement caused.
+    swept_at: Option<Instant>,
 }
 
 /// A node that programs have entered.
@@ -150,6 +159,7 @@ impl OwnStacks {
             watch,
             nodes,
             slowest,
+            swept_at,
             ..
         } = &mut *inner;
         if let Some(watch) = watch {
@@ -171,6 +181,16 @@ impl OwnStacks {
                 |node: &NodeId| nodes[node].touched.is_some_and(|at| now > at + LONGEST_GAP);
             due.retain(waits);
             due.truncate(1);
+        } else if due.is_empty()
+            && swept_at.is_none_or(|at| now > at + SWEEP_GAP.max(*slowest * SWEEP_SHARE))
+            // An open difference has comparisons of its own.
+            && let Some((node, _)) = nodes
+                .iter()
+                .filter(|(_, node)| !node.record.is_open())
+                .min_by_key(|(_, node)| node.looked_at)
+        {
+            *swept_at = Some(now);
+            due.push(*node);
         }
         Ok(due)
     }

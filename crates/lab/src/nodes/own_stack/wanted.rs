@@ -1,5 +1,6 @@
 //! The settings of a lab in a node's network stack, and the differences of a stack from them.
 
+mod filters;
 mod finding;
 mod routes;
 
@@ -7,8 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use constel_drivers::forward::Forwarder;
 use constel_host::netlink::{
-    AddressSpec, InstalledRoute, IpPrefix, LinkInfo, Mac, NeighbourSpec, QdiscInfo, Route, Rule,
-    Stack,
+    AddressSpec, InstalledRoute, IpPrefix, LinkInfo, Mac, NeighbourSpec, Route, Rule, Stack,
 };
 use constel_link::PortId;
 use constel_plan::{
@@ -23,8 +23,6 @@ pub(super) use finding::{Cure, Finding, Request};
 
 /// The minimum MTU of IPv6 (RFC 8200, section 5), bytes.
 const IPV6_LEAST_MTU: u32 = 1_280;
-/// `TC_H_ROOT` of the kernel's `pkt_sched.h`.
-const ROOT: u32 = 0xffff_ffff;
 
 /// The creator of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +62,10 @@ pub(super) struct Wanted {
     pub(super) rules: Vec<Rule>,
     /// Whether it forwards IPv4, and IPv6.
     pub(super) forwards: [bool; 2],
+    /// Whether each port has the program that forwards by the map.
+    by_map: bool,
+    /// Whether the scenario has programs on the path that redirect packets to themselves.
+    redirected: bool,
 }
 
 impl Wanted {
@@ -72,7 +74,10 @@ impl Wanted {
     pub(super) fn fresh(blueprint: &Blueprint, node: NodeId, by_map: bool) -> Self {
         let (v4, v6) = (blueprint.families.ipv4, blueprint.families.ipv6);
         let setup = blueprint.setup(node);
+        let transport = &blueprint.lab.scenario.transport;
         let mut wanted = Self {
+            by_map,
+            redirected: transport.leotp.is_some() || transport.split_tcp.is_some(),
             links: vec![WantedLink {
                 origin: Origin::Kernel,
                 ifindex: LOOPBACK_IFINDEX,
@@ -183,23 +188,15 @@ impl Wanted {
         let usable = |ifindex: u32| usable.contains(&ifindex);
         self.lost_addresses(stack, usable, &mut found);
         self.lost_neighbours(stack, usable, &mut found);
-        // Rules, queueing disciplines and forwarding do not depend on an interface.
+        // Rules, queueing disciplines, forwarding and filters do not depend on an interface that is up.
         self.rules(stack, &mut found);
         self.own_qdiscs(stack, &mut found);
-        // A node that switches forwarding off decides that itself: it is reported, and not restored.
-        let forwarding = ["IPv4", "IPv6"].into_iter().zip(stack.forwards);
-        for ((family, now), wanted) in forwarding.zip(self.forwards) {
-            if wanted && !now {
-                found.push(Finding {
-                    about: format!("forwarding {family}"),
-                    words: format!("it does not forward {family}"),
-                    cure: Cure::Node,
-                });
-            }
-        }
+        self.switches(stack, &mut found);
+        self.own_filters(stack, &mut found);
         if let Some(routes) = routes {
             self.lost_with_addresses(stack, routes, usable, &mut found);
             self.lost_routes(routes, usable, &mut found);
+            self.preceded_routes(routes, &mut found);
         }
         found
     }
@@ -285,7 +282,9 @@ impl Wanted {
         let own = stack.rules.iter().filter(|now| {
             let born = |rule: &&Rule| (rule.priority, rule.table) == (now.priority, now.table);
             // Other rules are the node's own, and are reported but never removed.
-            !now.is_ours() && !Rule::born(now.ipv4).iter().any(|rule| born(&rule))
+            !now.is_ours()
+                && !self.redirects(now)
+                && !Rule::born(now.ipv4).iter().any(|rule| born(&rule))
         });
         let own = own.count();
         if own > 0 {
@@ -294,27 +293,6 @@ impl Wanted {
                 words: format!("rules of its own: {own}"),
                 cure: Cure::Node,
             });
-        }
-    }
-
-    fn own_qdiscs(&self, stack: &Stack, found: &mut Vec<Finding>) {
-        let ports = self
-            .links
-            .iter()
-            .filter(|link| link.origin != Origin::Kernel);
-        for link in ports {
-            let own = |qdisc: &&QdiscInfo| {
-                // `noqueue` is the kernel's default for veth.
-                qdisc.ifindex == link.ifindex && qdisc.parent == ROOT && qdisc.kind != "noqueue"
-            };
-            found.extend(stack.qdiscs.iter().find(own).map(|qdisc| Finding {
-                about: format!("qdisc {}", link.ifindex),
-                words: format!(
-                    "{} has a queueing discipline of the node's own: {}",
-                    link.name, qdisc.kind
-                ),
-                cure: Cure::Node,
-            }));
         }
     }
 }
@@ -335,14 +313,22 @@ impl WantedLink {
             });
         };
         let asks = |request| Cure::Requests(vec![request]);
-        // Name, MAC, MTU and group are restored by requests. An interface that is down or enslaved was changed by
-        // the node on purpose.
+        // Name, MAC, MTU, group and ARP are restored by requests. An interface that is down or enslaved, or has a
+        // program, was changed by the node on purpose.
         if !now.up {
             differs("up", format!("{name} is down"), Cure::Node);
         }
         if now.name != *name {
             let words = format!("{name} is called {}", now.name);
             differs("name", words, asks(Request::Name(index, name.clone())));
+        }
+        if !now.arp {
+            let words = format!("{name} has ARP switched off");
+            differs("arp", words, asks(Request::Arp(index)));
+        }
+        if now.xdp {
+            let words = format!("{name} passes its frames to an XDP program of the node's own");
+            differs("xdp", words, Cure::Node);
         }
         if let Some(master) = now.master_ifindex {
             let words = format!("{name} is part of interface {master}");

@@ -330,9 +330,10 @@ impl Daemons {
     ///
     /// # Errors
     /// When one does not end.
-    pub(crate) fn stop(mut self) -> Result<(), EngineError> {
+    pub(crate) fn stop(mut self, launcher: &Launcher) -> Result<(), EngineError> {
         // The routes of the daemons disappear with the namespaces, so that a graceful end is not needed.
-        self.running.terminate_all(Duration::ZERO)?;
+        self.running
+            .terminate_all(Duration::ZERO, || launcher.cgroups.thaw())?;
         Ok(())
     }
 }

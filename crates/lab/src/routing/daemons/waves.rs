@@ -122,6 +122,7 @@ impl<'a> Waves<'a> {
             if let Some(limit) = self.limit {
                 limit.check(|| format!("only {} daemons are started", self.count()))?;
             }
+            // Read at each turn: the memory of the daemons that were just started shows only later.
             let sight = Sight {
                 now_s: self.began.elapsed().as_secs_f64(),
                 runnable: runnable(),

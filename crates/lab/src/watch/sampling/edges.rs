@@ -23,25 +23,8 @@ fn value(metric: SampleMetric, stats: &EdgeStats, now_ns: u64) -> u64 {
         SampleMetric::DelayNs => stats.impairment.map_or(0, |i| i.delay.at(now_ns)),
         SampleMetric::QueueBytes => stats.queue_bytes,
         SampleMetric::HeldFrames => stats.held as u64,
-        SampleMetric::Offered => counted.offered,
-        SampleMetric::OfferedBytes => counted.offered_bytes,
-        SampleMetric::Delivered => counted.delivered,
-        SampleMetric::DeliveredBytes => counted.delivered_bytes,
-        SampleMetric::Duplicated => counted.duplicated,
-        SampleMetric::Corrupted => counted.corrupted,
-        SampleMetric::Marked => counted.marked,
-        SampleMetric::DroppedQueue => counted.dropped_queue,
-        SampleMetric::DroppedAqm => counted.dropped_aqm,
-        SampleMetric::DroppedLoss => counted.dropped_loss,
-        SampleMetric::DroppedOutage => counted.dropped_outage,
-        SampleMetric::DroppedRemoved => counted.dropped_removed,
         SampleMetric::DroppedByHost => counted.dropped_overload + counted.dropped_no_buffer,
-        SampleMetric::RxPackets
-        | SampleMetric::TxPackets
-        | SampleMetric::RxBytes
-        | SampleMetric::TxBytes
-        | SampleMetric::RxDropped
-        | SampleMetric::TxDropped => 0,
+        counter => counted.get(counter.as_str()).unwrap_or(0),
     }
 }
 

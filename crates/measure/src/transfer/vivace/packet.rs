@@ -73,13 +73,13 @@ impl Confirmation {
             return None;
         }
         let mut ranges = Vec::with_capacity(pairs.len() / 16);
-        let mut below = u64::MAX;
+        let mut below = None;
         for at in (0..pairs.len()).step_by(16) {
             let (first, last) = (number(pairs, at)?, number(pairs, at + 8)?);
-            if first > last || last >= below {
+            if first > last || below.is_some_and(|below| last >= below) {
                 return None;
             }
-            below = first;
+            below = Some(first);
             ranges.push((first, last));
         }
         Some(Self {

@@ -8,6 +8,9 @@ use super::packet::{Confirmation, Data};
 const RANGES: usize = 32;
 /// The largest number of bytes kept out of order. Packets beyond it are not confirmed, and so are sent again.
 const MAX_KEPT: usize = 80 << 20;
+/// Bytes that a kept piece takes besides its own: its place in the map, and its allocation. Without them pieces of one byte
+/// would take a hundred times the bound.
+const PIECE_BYTES: usize = 96;
 
 /// The receiver of a stream.
 #[derive(Debug, Default)]
@@ -33,7 +36,7 @@ impl Receiver {
         data: &Data<'_>,
         mut ready: impl FnMut(&[u8]),
     ) -> Option<Confirmation> {
-        if data.offset > self.offset && self.kept_bytes + data.bytes.len() > MAX_KEPT {
+        if data.offset > self.offset && self.kept_bytes + taken(data.bytes) > MAX_KEPT {
             return None;
         }
         self.note(data.number);
@@ -80,7 +83,7 @@ impl Receiver {
                 .is_none_or(|k| k.len() < data.bytes.len());
             if longer {
                 let before = self.kept.insert(data.offset, data.bytes.to_vec());
-                self.kept_bytes += data.bytes.len() - before.map_or(0, |b| b.len());
+                self.kept_bytes += taken(data.bytes) - before.map_or(0, |b| taken(&b));
             }
             return;
         }
@@ -90,12 +93,52 @@ impl Receiver {
             && *first.key() <= self.offset
         {
             let (at, bytes) = first.remove_entry();
-            self.kept_bytes -= bytes.len();
+            self.kept_bytes -= taken(&bytes);
             let end = at + bytes.len() as u64;
             if end > self.offset {
                 ready(&bytes[(self.offset - at) as usize..]);
                 self.offset = end;
             }
         }
+    }
+}
+
+/// Returns the memory that a kept piece takes, bytes.
+fn taken(piece: &[u8]) -> usize {
+    piece.len() + PIECE_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sender of single bytes with gaps between them: each is kept at its own place.
+    #[test]
+    fn small_pieces_are_bounded_by_the_memory_that_they_take() {
+        let mut receiver = Receiver::default();
+        let accepted = (1..).take_while(|number| {
+            let data = Data {
+                number: *number,
+                offset: 2 * number,
+                bytes: &[7],
+            };
+            receiver.handle(&data, |_| ()).is_some()
+        });
+        assert_eq!(accepted.count(), MAX_KEPT / (1 + PIECE_BYTES));
+        // The stream goes on, and the memory is free again.
+        let stream = vec![7; 2 * (MAX_KEPT / PIECE_BYTES)];
+        let mut ready = 0;
+        let whole = Data {
+            number: 0,
+            offset: 0,
+            bytes: &stream,
+        };
+        assert!(
+            receiver
+                .handle(&whole, |bytes| ready += bytes.len())
+                .is_some()
+        );
+        assert_eq!((receiver.kept_bytes, receiver.kept.len()), (0, 0));
+        assert_eq!(receiver.offset(), ready as u64);
     }
 }

@@ -225,7 +225,9 @@ impl Sender {
 
     /// Takes a received confirmation.
     pub fn handle(&mut self, now_ns: u64, confirmation: &Confirmation) {
-        self.confirmed_offset = self.confirmed_offset.max(confirmation.offset.min(self.end));
+        // Bytes that were never sent cannot be confirmed.
+        let offset = confirmation.offset.min(self.next_offset);
+        self.confirmed_offset = self.confirmed_offset.max(offset);
         self.last_heard_ns = now_ns;
         self.backoff = 0;
         for &(first, last) in &confirmation.ranges {

@@ -185,3 +185,35 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn bytes_that_were_never_sent_cannot_be_confirmed() {
+    let (mut sender, mut out) = (Sender::new(0, 10_000_000, 1), Vec::new());
+    let (_, sent) = sender.poll_transmit(0, &mut out).expect("the first packet");
+    let confirmation = Confirmation {
+        number: 0,
+        offset: u64::MAX,
+        ranges: vec![(0, u64::MAX)],
+    };
+    sender.handle(1_000_000, &confirmation);
+    assert!(!sender.is_done());
+    let next = sender.poll_timeout().expect("more to send");
+    let packet = sender.poll_transmit(next, &mut out);
+    assert_eq!(packet.map(|(offset, _)| offset), Some(sent as u64));
+}
+
+#[test]
+fn the_confirmation_of_any_number_is_one() {
+    let mut receiver = Receiver::default();
+    for number in [5, u64::MAX, 0, u64::MAX - 1] {
+        let data = Data {
+            number,
+            offset: 0,
+            bytes: &[7],
+        };
+        let confirmation = receiver.handle(&data, |_| ()).expect("room");
+        let mut out = Vec::new();
+        confirmation.write(&mut out);
+        assert_eq!(Confirmation::read(&out), Some(confirmation));
+    }
+}

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use constel_link::rules::{Path, Via};
 use constel_link::{Delay, Impairment, Loss, QueueLimit};
-use constel_units::{DataRate, DataSize, TimeSpan};
+use constel_units::DataRate;
 
 use super::RuleReader;
 use crate::raw::{RawLink, RawPath, RawPlace, RawVia, SkyName};
@@ -56,7 +56,13 @@ impl RuleReader<'_, '_> {
         }
         let link = as_link(raw);
         let at = self.at(&[way]);
-        let effects = path_effects(self.document, &at, &link, self.inputs, self.errors);
+        let effects = path_effects(
+            self.document,
+            &at,
+            (&link, raw.effects()),
+            self.inputs,
+            self.errors,
+        );
         if raw.via.is_none() && raw.delay_trace.is_none() {
             let jitter = (effects.jitter.as_ref(), raw.delay_of());
             check_jitter(self.document, &at, jitter, self.errors);
@@ -164,24 +170,21 @@ impl RuleReader<'_, '_> {
     }
 }
 
-/// The keys that a path shares with a link.
+/// The keys of a path that are laws, as those of a link.
 fn as_link(raw: &RawPath) -> RawLink {
+    // With a law the rate is only nominal.
+    let rate = raw.rate.unwrap_or(DataRate::from_bps(1_000_000_000));
+    let link = RawLink::of_rate(rate);
     RawLink {
-        // With a law it is only nominal.
-        rate: raw.rate.unwrap_or(DataRate::from_bps(1_000_000_000)),
         rate_law: raw.rate_law.clone(),
-        mtu: DataSize::from_bytes(1500),
         overhead: raw.overhead,
-        queue: raw.queue.unwrap_or(DataSize::from_bytes(128 * 1024)),
+        queue: raw.queue.unwrap_or(link.queue),
         queue_frames: raw.queue_frames,
         aqm: raw.aqm.clone(),
         loss: raw.loss,
         loss_law: raw.loss_law.clone(),
-        extra_delay: TimeSpan::from_ns(0),
         delay_trace: raw.delay_trace.clone(),
         jitter: raw.jitter.clone(),
-        reorder: raw.reorder.clone(),
-        duplicate: raw.duplicate,
-        corrupt: raw.corrupt,
+        ..link
     }
 }

@@ -38,6 +38,8 @@ pub(in crate::nodes::own_stack) enum Request {
     Mac(u32, Mac),
     Mtu(u32, u32),
     Group(u32, u32),
+    /// ARP is switched on.
+    Arp(u32),
     /// Interface and address.
     Address(u32, IpPrefix),
     /// An address that exists without its routes; removing and adding it makes the kernel create them.
@@ -76,11 +78,16 @@ impl Request {
                 group: Some(*group),
                 ..link(*ifindex)
             })?,
+            Self::Arp(ifindex) => batch.change_link(&LinkChange {
+                arp: Some(true),
+                ..link(*ifindex)
+            })?,
             Self::Address(ifindex, prefix) => {
                 batch.replace_address(&AddressSpec::new(*ifindex, *prefix))
             }
             Self::Renewed(ifindex, prefix) => {
                 let own = AddressSpec::new(*ifindex, *prefix);
+                // A replaced address keeps its state. Only a new one makes the kernel create its routes again.
                 batch.delete_address(&own).add_address(&own)
             }
             Self::Neighbour(neighbour) => batch.replace_neighbour(neighbour),

@@ -1,5 +1,6 @@
 //! Routes that a stack has lost: those that came with addresses, and computed ones.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use constel_host::netlink::{
@@ -17,6 +18,8 @@ const IPV6_CONNECTED_METRIC: u32 = 256;
 /// `RTPROT_KERNEL` and `RTN_LOCAL` of the kernel's `rtnetlink.h`.
 pub(super) const OF_KERNEL: u8 = 2;
 pub(super) const LOCAL: u8 = 2;
+/// `RT_TABLE_LOCAL`, which rule 0 looks up before all others.
+const TABLE_LOCAL: u32 = 255;
 
 impl Wanted {
     /// Finds lost routes that the kernel created with addresses: the local route of the address, and the route to
@@ -112,6 +115,55 @@ impl Wanted {
                     self.routes.len()
                 ),
                 cure: Cure::Requests(cure),
+            });
+        }
+    }
+}
+
+impl Wanted {
+    /// Finds computed routes that never apply, because the kernel finds a route of another program first.
+    pub(super) fn preceded_routes(&self, routes: &[InstalledRoute], found: &mut Vec<Finding>) {
+        // Tables may have thousands of routes: both sides are searched by destination.
+        let mut wanted: Vec<&Route> = self.routes.iter().collect();
+        wanted.sort_by_key(|route| route.dst);
+        let mut ours = BTreeSet::new();
+        let mut preceded = BTreeSet::new();
+        for now in routes {
+            if now.protocol == ROUTE_PROTOCOL {
+                ours.insert((now.table, now.dst));
+                continue;
+            }
+            let local = now.table == TABLE_LOCAL;
+            let first = wanted.partition_point(|route| route.dst < now.dst);
+            let within = wanted[first..].iter().take_while(|route| match local {
+                true => now.dst.contains(route.dst.addr),
+                false => now.dst == route.dst,
+            });
+            for route in within {
+                let key = (route.table, route.dst);
+                let same = now.table == route.table;
+                let earlier = match route.dst.addr {
+                    _ if local => true,
+                    // Routes to one destination are listed in the order in which the kernel tries them.
+                    IpAddr::V4(_) => same && !ours.contains(&key),
+                    IpAddr::V6(_) => same && now.metric < route.metric.unwrap_or(IPV6_METRIC),
+                };
+                if earlier {
+                    preceded.insert(key);
+                }
+            }
+        }
+        // A route in place of ours is lost, and reported as that.
+        preceded.retain(|key| ours.contains(key));
+        if !preceded.is_empty() {
+            found.push(Finding {
+                about: "preceded routes".to_owned(),
+                words: format!(
+                    "routes of its own come before {} of {} computed routes",
+                    preceded.len(),
+                    wanted.len()
+                ),
+                cure: Cure::Node,
             });
         }
     }

@@ -1,8 +1,11 @@
+use super::filters::ROOT;
 use super::routes::{LOCAL, OF_KERNEL, network};
 use super::*;
 use crate::routing::tables::MAIN;
 use crate::testing::{blueprint, computed_iridium};
-use constel_host::netlink::{Address, Batch, Neighbour, NextHop, ROUTE_PROTOCOL, RouteTarget};
+use constel_host::netlink::{
+    Address, Batch, Conf, Filter, Neighbour, NextHop, QdiscInfo, ROUTE_PROTOCOL, RouteTarget,
+};
 
 /// The settings that a fresh node should have, with a route over its first port.
 fn wanted() -> Wanted {
@@ -27,6 +30,8 @@ fn made(wanted: &Wanted) -> (Stack, Vec<InstalledRoute>) {
         mtu: link.mtu.unwrap_or(65_536),
         up: true,
         carrier: true,
+        arp: true,
+        xdp: false,
         alias: None,
         group: 0,
         qdisc: Some("noqueue".to_owned()),
@@ -60,6 +65,11 @@ fn made(wanted: &Wanted) -> (Stack, Vec<InstalledRoute>) {
         table: own.table,
         kind: 1,
     };
+    let conf = |ifindex| Conf {
+        ifindex,
+        forwards: true,
+        rp_filter: 0,
+    };
     let stack = Stack {
         links: wanted.links.iter().map(link).collect(),
         addresses: wanted.addresses.iter().map(address).collect(),
@@ -67,6 +77,11 @@ fn made(wanted: &Wanted) -> (Stack, Vec<InstalledRoute>) {
         rules: wanted.rules.clone(),
         qdiscs: Vec::new(),
         forwards: [true; 2],
+        ipv4: std::iter::once(None)
+            .chain(wanted.links.iter().map(|link| Some(link.ifindex)))
+            .map(conf)
+            .collect(),
+        filters: Vec::new(),
     };
     let mut routes: Vec<InstalledRoute> = wanted.routes.iter().map(route).collect();
     for own in &wanted.addresses {
@@ -220,4 +235,174 @@ fn a_switch_or_a_thing_of_the_nodes_own_is_reported_and_left() {
     });
     assert_eq!(found.len(), 3, "{found:?}");
     assert!(found.iter().all(|found| found.cure == Cure::Node));
+}
+
+#[test]
+fn a_packet_filter_of_any_kind_is_reported_and_left() {
+    let table = |kind: &str, name: &str| Filter::Table {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+    };
+    let wanted = wanted();
+    let first = &wanted.links[1];
+    let found = after(|stack, _| {
+        stack.links[1].xdp = true;
+        stack.qdiscs.push(QdiscInfo {
+            ifindex: first.ifindex,
+            kind: "clsact".to_owned(),
+            handle: 0xffff_0000,
+            parent: 0xffff_fff1,
+        });
+        stack.filters = vec![
+            table("nftables inet", "leotp_own"),
+            table("iptables", "filter"),
+            Filter::Policies(2),
+            Filter::Programs {
+                ifindex: first.ifindex,
+                count: 1,
+            },
+        ];
+        let above = LinkInfo {
+            ifindex: 900,
+            name: "mv0".to_owned(),
+            kind: Some("macvlan".to_owned()),
+            peer_ifindex: Some(first.ifindex),
+            ..stack.links[0].clone()
+        };
+        stack.links.push(above);
+    });
+    let name = &first.name;
+    let words_of = [
+        format!("{name} passes its frames to an XDP program of the node's own"),
+        format!("{name} has traffic filters of the node's own: clsact"),
+        // The scenario has no Midnodes: a table of that name is the node's own.
+        "it has a packet filter: nftables inet leotp_own".to_owned(),
+        "it has a packet filter: iptables filter".to_owned(),
+        "it has a packet filter: IPsec, 2 policies".to_owned(),
+        format!("{name} passes its frames to BPF programs of the node's own: 1"),
+        format!("{name} passes frames to mv0 (macvlan)"),
+    ];
+    assert_eq!(words(&found), words_of);
+    assert!(found.iter().all(|found| found.cure == Cure::Node));
+}
+
+#[test]
+fn what_a_scenario_has_its_own_programs_do_is_no_difference() {
+    let mut wanted = wanted();
+    (wanted.by_map, wanted.redirected) = (true, true);
+    let (mut stack, routes) = made(&wanted);
+    stack.filters = vec![
+        Filter::Table {
+            kind: "nftables inet".to_owned(),
+            name: "leotp_mid".to_owned(),
+        },
+        Filter::Programs {
+            ifindex: wanted.links[1].ifindex,
+            count: 1,
+        },
+    ];
+    stack.rules.push(Rule {
+        priority: 19_525,
+        table: 77,
+        plain: false,
+        protocol: 0,
+        ..Rule::born(true)[1]
+    });
+    assert_eq!(wanted.differences(&stack, Some(&routes)), []);
+    // A second program is the node's.
+    stack.filters[1] = Filter::Programs {
+        ifindex: wanted.links[1].ifindex,
+        count: 2,
+    };
+    let found = wanted.differences(&stack, Some(&routes));
+    assert_eq!(found.len(), 1, "{found:?}");
+}
+
+#[test]
+fn switches_of_one_interface_are_reported_and_arp_is_switched_on() {
+    let wanted = wanted();
+    let (index, name) = (wanted.links[1].ifindex, &wanted.links[1].name);
+    let found = after(|stack, _| {
+        stack.links[1].arp = false;
+        let conf = stack.ipv4.iter_mut();
+        for conf in conf.filter(|conf| conf.ifindex == Some(index)) {
+            (conf.forwards, conf.rp_filter) = (false, 1);
+        }
+    });
+    let words_of = [
+        format!("{name} has ARP switched off"),
+        format!("{name} does not forward IPv4"),
+        format!("{name} drops packets by their source (rp_filter 1)"),
+    ];
+    assert_eq!(words(&found), words_of);
+    assert_eq!(found[0].cure, Cure::Requests(vec![Request::Arp(index)]));
+    assert_eq!(found[1].cure, Cure::Node);
+    // The switch of the whole namespace is one difference, and not one for each interface.
+    let whole = after(|stack, _| {
+        stack.forwards[0] = false;
+        for conf in &mut stack.ipv4 {
+            conf.forwards = false;
+        }
+        stack.ipv4[0].rp_filter = 1;
+    });
+    let words_of = [
+        "it does not forward IPv4",
+        "it drops packets by their source (rp_filter 1)",
+    ];
+    assert_eq!(words(&whole), words_of);
+}
+
+/// The kernel finds such routes before ours, which are all there.
+#[test]
+fn a_route_in_front_of_ours_is_reported() {
+    let wanted = wanted();
+    let other = |table, dst: &str, target| InstalledRoute {
+        dst: dst.parse().unwrap(),
+        target,
+        prefsrc: None,
+        metric: 0,
+        protocol: 3,
+        table,
+        kind: 6,
+    };
+    let with = |own: InstalledRoute, first: bool| {
+        after(|_, routes| match first {
+            true => routes.insert(0, own),
+            false => routes.push(own),
+        })
+    };
+    let blackhole = || RouteTarget::Blackhole;
+    let one = ["routes of its own come before 1 of 2 computed routes"];
+    let prepended = with(other(MAIN, "10.99.0.1/32", blackhole()), true);
+    assert_eq!(words(&prepended), one);
+    assert_eq!(prepended[0].cure, Cure::Node);
+    // Behind ours it is never used.
+    assert_eq!(with(other(MAIN, "10.99.0.1/32", blackhole()), false), []);
+    // A shorter prefix is looked up later in the main table, and before it in the local table.
+    assert_eq!(with(other(MAIN, "10.99.0.0/16", blackhole()), true), []);
+    let local = with(other(255, "10.99.0.0/16", blackhole()), false);
+    assert_eq!(
+        words(&local),
+        ["routes of its own come before 2 of 2 computed routes"]
+    );
+    assert_eq!(with(other(255, "10.98.0.0/16", blackhole()), false), []);
+    let six: IpPrefix = "fd99::1/128".parse().unwrap();
+    let mut wanted = wanted;
+    let via = NextHop::via(wanted.links[1].ifindex, "fe80::1".parse().unwrap());
+    wanted.routes = vec![Route::new(six, RouteTarget::Hop(via))];
+    let (stack, mut routes) = made(&wanted);
+    routes[0].metric = 1_024;
+    assert_eq!(wanted.differences(&stack, Some(&routes)), []);
+    let beside = |metric| InstalledRoute {
+        metric,
+        ..other(MAIN, "fd99::1/128", blackhole())
+    };
+    routes.push(beside(2_000));
+    assert_eq!(wanted.differences(&stack, Some(&routes)), []);
+    routes.push(beside(1));
+    let found = wanted.differences(&stack, Some(&routes));
+    assert_eq!(
+        words(&found),
+        ["routes of its own come before 1 of 1 computed routes"]
+    );
 }

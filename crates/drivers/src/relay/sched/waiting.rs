@@ -5,7 +5,7 @@
 //! thread starves the kernel's own threads of its CPU. So it rests in gaps between frames, now and then even without a
 //! gap, and gives up real-time priority for the rest of a second in which it ran too long.
 //!
-//! If a task that ran during a rest kept the processor for long, the thread is [relieved](super::shifts) by another one
+//! If a task that ran during a rest kept the processor for long, the thread is [relieved](crate::relay::shifts) by another one
 //! instead of resting, if there is one.
 //!
 //! With a *grain* the thread works differently: while frames are inside, it wakes at whole multiples of the grain,
@@ -14,8 +14,17 @@
 
 use constel_link::Nanos;
 
-use super::intake::INTAKE;
-use crate::clock::{mono_ns, thread_cpu_ns};
+/// The thread of the host that runs a thread of the relay.
+pub(crate) trait Host {
+    /// Returns the time, on the clock of all instants.
+    fn now_ns(&self) -> Nanos;
+
+    /// Returns the thread's CPU time.
+    fn cpu_ns(&self) -> Nanos;
+
+    /// Gives the thread real-time priority, or takes it away. Returns false if the kernel does not allow it.
+    fn set_real_time(&self, wanted: bool) -> bool;
+}
 
 /// Scheduling of the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,17 +161,17 @@ impl Waiting {
         }
     }
 
-    /// Called when the calling thread, which was [set up](set_up), takes over. The time in which it did not work
+    /// Called when this thread of the host, which was set up, takes over. The time in which it did not work
     /// belonged to other tasks, so no sleep is owed.
-    pub(crate) fn enter(&mut self) {
+    pub(crate) fn enter(&mut self, host: &impl Host) {
         if self.priority == Priority::RealTime {
-            self.real_time = schedule(libc::SCHED_FIFO, 50);
+            self.real_time = host.set_real_time(true);
             self.in_real_time = self.real_time;
         }
-        self.last_sleep_ns = mono_ns();
+        self.last_sleep_ns = host.now_ns();
         self.window = Since {
             from_ns: self.last_sleep_ns,
-            cpu_ns: thread_cpu_ns(),
+            cpu_ns: host.cpu_ns(),
         };
         self.account = self.window;
         self.began_cpu_ns = self.window.cpu_ns;
@@ -172,17 +181,17 @@ impl Waiting {
     }
 
     /// Called when the thread leaves the work: another may take over, and this one must be ready when it is called.
-    pub(crate) fn leave(&mut self) {
-        self.left_cpu_ns = self.cpu_ns();
+    pub(crate) fn leave(&mut self, host: &impl Host) {
+        self.left_cpu_ns = self.cpu_ns(host);
         self.at_work = false;
         if self.real_time && !self.in_real_time {
-            schedule(libc::SCHED_FIFO, 50);
+            host.set_real_time(true);
         }
     }
 
-    /// Called when the calling thread, which [left](Waiting::leave), has the work again because no other took over.
-    pub(crate) fn come_back(&mut self) {
-        self.began_cpu_ns = thread_cpu_ns();
+    /// Called when this thread of the host, which [left](Waiting::leave), has the work again because no other took over.
+    pub(crate) fn come_back(&mut self, host: &impl Host) {
+        self.began_cpu_ns = host.cpu_ns();
         self.in_real_time = self.real_time;
         self.at_work = true;
     }
@@ -199,11 +208,11 @@ impl Waiting {
 
     /// Returns the CPU time that the work has taken on all threads; called by the thread that does it. The CPU time for
     /// a guest counts as the thread's own.
-    pub(crate) fn cpu_ns(&self) -> Nanos {
+    pub(crate) fn cpu_ns(&self, host: &impl Host) -> Nanos {
         if !self.at_work {
             return self.left_cpu_ns;
         }
-        self.left_cpu_ns + thread_cpu_ns() - self.began_cpu_ns
+        self.left_cpu_ns + host.cpu_ns() - self.began_cpu_ns
     }
 
     /// Returns whether sleeps are expensive, and there is another thread to alternate with.
@@ -211,13 +220,13 @@ impl Waiting {
         self.relief && now < self.relieved_until_ns
     }
 
-    /// Must be called every turn: keeps the thread from monopolizing its CPU. Returns the overdue action. `cpu_ns`
-    /// returns the thread's CPU time: the time spent on falling asleep and being woken at once is not sleep. `due`
-    /// returns when the next frame is due.
+    /// Must be called every turn: keeps the thread from monopolizing its CPU. Returns the overdue action. Sleep is
+    /// measured by CPU time: the time spent on falling asleep and being woken at once is not sleep. `due` returns when
+    /// the next frame is due.
     pub(crate) fn pace(
         &mut self,
         now: Nanos,
-        cpu_ns: impl FnOnce() -> Nanos,
+        host: &impl Host,
         due: impl FnOnce() -> Nanos,
     ) -> Option<Overdue> {
         let period = now.saturating_sub(self.account.from_ns);
@@ -226,15 +235,15 @@ impl Waiting {
         }
         let start = Since {
             from_ns: now,
-            cpu_ns: cpu_ns(),
+            cpu_ns: host.cpu_ns(),
         };
         if now.saturating_sub(self.window.from_ns) >= WINDOW_NS {
             self.window = start;
             if !self.in_real_time {
-                self.in_real_time = schedule(libc::SCHED_FIFO, 50);
+                self.in_real_time = host.set_real_time(true);
             }
         } else if self.in_real_time && start.cpu_ns - self.window.cpu_ns > RT_PER_WINDOW_NS {
-            self.in_real_time = !schedule(libc::SCHED_OTHER, 0);
+            self.in_real_time = !host.set_real_time(false);
         }
         // Sleep is the wall-clock time that the thread did not spend on the CPU, whether it slept or was preempted.
         let rested = period.saturating_sub(start.cpu_ns - self.account.cpu_ns);
@@ -265,10 +274,10 @@ impl Waiting {
         })
     }
 
-    /// Returns whether a turn that found work is followed by another at once. With a grain this is so only if enough
-    /// frames remain in the rings that the turn cannot have taken in all of them.
-    pub(crate) fn goes_on(&self, found: bool, left_in_rings: impl FnOnce() -> u32) -> bool {
-        found && (self.grain_ns == 0 || left_in_rings() >= INTAKE as u32)
+    /// Returns whether a turn that found work is followed by another at once. With a grain this is so only if the turn
+    /// cannot have taken in all frames that it saw.
+    pub(crate) fn goes_on(&self, found: bool, left_some: impl FnOnce() -> bool) -> bool {
+        found && (self.grain_ns == 0 || left_some())
     }
 
     /// Returns the plan when the next event is due at `due` and work of length `before` must precede it.
@@ -332,34 +341,38 @@ impl Waiting {
     }
 }
 
-/// Sets up the calling thread, once.
-pub(crate) fn set_up(priority: Priority) {
-    // SAFETY: calls about the calling thread, with plain values.
-    unsafe {
-        // Timers of threads without real-time priority are 50 us late by default.
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0);
-        let tid = libc::syscall(libc::SYS_gettid) as libc::id_t;
-        libc::setpriority(libc::PRIO_PROCESS, tid, -20);
-    }
-    if priority == Priority::RealTime {
-        schedule(libc::SCHED_FIFO, 50);
-    }
-}
-
-/// Changes the calling thread's scheduling. Returns false if the kernel does not allow it.
-fn schedule(policy: i32, priority: i32) -> bool {
-    let param = libc::sched_param {
-        sched_priority: priority,
-    };
-    // SAFETY: about the calling thread, with a local.
-    unsafe {
-        libc::sched_setscheduler(0, policy | libc::SCHED_RESET_ON_FORK, &raw const param) == 0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+
+    /// A host whose clocks the test sets. It allows everything.
+    #[derive(Default)]
+    struct Virtual {
+        now_ns: Cell<Nanos>,
+        cpu_ns: Cell<Nanos>,
+    }
+
+    impl Host for Virtual {
+        fn now_ns(&self) -> Nanos {
+            self.now_ns.get()
+        }
+
+        fn cpu_ns(&self) -> Nanos {
+            self.cpu_ns.get()
+        }
+
+        fn set_real_time(&self, _: bool) -> bool {
+            true
+        }
+    }
+
+    /// A host on which the thread has used this much CPU time.
+    fn used(cpu_ns: Nanos) -> Virtual {
+        let host = Virtual::default();
+        host.cpu_ns.set(cpu_ns);
+        host
+    }
 
     fn waiting() -> Waiting {
         let mut w = Waiting::new(Priority::RealTime, 80_000, 0, false);
@@ -411,23 +424,37 @@ mod tests {
     #[test]
     fn work_is_counted_whoever_comes_back_to_it() {
         let mut w = Waiting::new(Priority::Nice, 80_000, 0, true);
-        let work = |w: &Waiting| {
-            let (counted, began) = (w.cpu_ns(), thread_cpu_ns());
-            while thread_cpu_ns() - began < 1_000_000 {
-                std::hint::spin_loop();
-            }
-            w.cpu_ns() - counted
+        let (first, second) = (used(100), used(7_000));
+        w.enter(&first);
+        first.cpu_ns.set(1_100);
+        assert_eq!(w.cpu_ns(&first), 1_000);
+        w.leave(&first);
+        first.cpu_ns.set(5_000);
+        assert_eq!(w.cpu_ns(&first), 1_000, "another thread's work");
+        w.come_back(&first);
+        first.cpu_ns.set(5_500);
+        assert_eq!(w.cpu_ns(&first), 1_500, "its own again");
+        w.leave(&first);
+        w.enter(&second);
+        assert_eq!(w.cpu_ns(&second), 1_500, "as others had before");
+        second.cpu_ns.set(7_001);
+        assert_eq!(w.cpu_ns(&second), 1_501);
+    }
+
+    #[test]
+    fn real_time_ends_after_too_much_of_a_second_and_returns_with_the_next() {
+        let mut w = Waiting::new(Priority::RealTime, 80_000, 0, false);
+        let host = Virtual::default();
+        w.enter(&host);
+        let mut in_real_time = |now: Nanos| {
+            host.cpu_ns.set(now);
+            w.pace(now, &host, || now);
+            w.in_real_time
         };
-        w.enter();
-        assert!(work(&w) >= 1_000_000);
-        w.leave();
-        assert_eq!(work(&w), 0, "somebody else's");
-        w.come_back();
-        assert!(work(&w) >= 1_000_000, "its own again");
-        w.leave();
-        w.enter();
-        assert!(w.cpu_ns() >= 2_000_000, "as others had before");
-        assert!(w.cpu_ns() < thread_cpu_ns());
+        assert!(in_real_time(RT_PER_WINDOW_NS));
+        assert!(!in_real_time(RT_PER_WINDOW_NS + PERIOD_NS));
+        assert!(!in_real_time(WINDOW_NS - 1));
+        assert!(in_real_time(WINDOW_NS + PERIOD_NS));
     }
 
     const NONE: Vec<Nanos> = Vec::new();
@@ -442,7 +469,7 @@ mod tests {
             now += PERIOD_NS;
             cpu += PERIOD_NS - slept;
             let due = if busy { now } else { Nanos::MAX };
-            if let Some(Overdue::Rest { until }) = w.pace(now, || cpu, || due) {
+            if let Some(Overdue::Rest { until }) = w.pace(now, &used(cpu), || due) {
                 rests.push(until - now);
                 now = until;
             }
@@ -453,11 +480,7 @@ mod tests {
     #[test]
     fn what_is_owed_is_rested() {
         let mut w = waiting();
-        assert_eq!(
-            w.pace(1, || unreachable!(), || unreachable!()),
-            None,
-            "not yet"
-        );
+        assert_eq!(w.pace(1, &used(0), || unreachable!()), None, "not yet");
         let relief = RELIEF_NS as Nanos;
         assert_eq!(rests(0, false, 3)[0], relief);
         assert_eq!(rests(relief, false, 100), NONE, "enough by itself");
@@ -486,16 +509,16 @@ mod tests {
         assert_eq!(rests(relief / 2, true, 5), NONE, "owes less");
         let mut w = waiting();
         let one = PERIOD_NS;
-        assert_eq!(w.pace(one, || one, || one + relief), None);
+        assert_eq!(w.pace(one, &used(one), || one + relief), None);
         assert!(w.put_off);
         // A period as long as many, all of it work.
         let due = || 0;
         let (now, cpu) = (11 * one, 11 * one);
         let until = now + 8 * relief;
-        assert_eq!(w.pace(now, || cpu, due), Some(Overdue::Rest { until }));
+        assert_eq!(w.pace(now, &used(cpu), due), Some(Overdue::Rest { until }));
         // Asleep for long: that counts for later, but not for ever.
         let (now, cpu) = (now + 1000 * one, cpu);
-        assert_eq!(w.pace(now, || cpu, due), None);
+        assert_eq!(w.pace(now, &used(cpu), due), None);
         assert_eq!(w.owed_ns, -AHEAD_MAX_NS);
     }
 
@@ -507,7 +530,7 @@ mod tests {
         for _ in 0..3000 {
             now += PERIOD_NS;
             cpu += PERIOD_NS;
-            if w.pace(now, || cpu, || now).is_some() {
+            if w.pace(now, &used(cpu), || now).is_some() {
                 now += 900_000;
                 away += 900_000;
             }
@@ -526,7 +549,7 @@ mod tests {
             w.relieved_until_ns = if held_up { Nanos::MAX } else { 0 };
             let asked = |n| {
                 let now = base + n * PERIOD_NS;
-                w.pace(now, || now, || now).map(|overdue| (n, overdue))
+                w.pace(now, &used(now), || now).map(|overdue| (n, overdue))
             };
             let asked: Vec<_> = (1..=periods).filter_map(asked).collect();
             asked
@@ -570,12 +593,11 @@ mod tests {
 
     #[test]
     fn with_a_grain_what_a_turn_found_is_no_reason_for_another() {
-        let (all, some) = (INTAKE as u32, INTAKE as u32 - 1);
         let with = |grain_ns| Waiting::new(Priority::RealTime, 80_000, grain_ns, false);
-        let goes_on = |grain_ns, found, left| with(grain_ns).goes_on(found, || left);
-        assert!(goes_on(0, true, 0) && !goes_on(0, false, all));
-        assert!(!goes_on(500_000, true, some) && !goes_on(500_000, false, all));
-        assert!(goes_on(500_000, true, all), "the rings are not empty");
+        let goes_on = |grain_ns, found, left_some| with(grain_ns).goes_on(found, || left_some);
+        assert!(goes_on(0, true, false) && !goes_on(0, false, true));
+        assert!(!goes_on(500_000, true, false) && !goes_on(500_000, false, true));
+        assert!(goes_on(500_000, true, true), "the rings are not empty");
     }
 
     #[test]

@@ -7,18 +7,13 @@
 //! are then some 10 us later at the 99th percentile than with one thread less. So the last processor is used only when it is
 //! needed.
 //!
-//! The work moves between two threads of the host: those that [alternate](super::shifts) if there are fewer threads
+//! The work moves between two threads of the host: those that [alternate](crate::relay::shifts) if there are fewer threads
 //! than processors. While both have work, they do not alternate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use constel_link::Nanos;
-
-use super::command::Signals;
-use super::shifts::Shifts;
-use super::thread::Thread;
-use crate::clock::mono_ns;
 
 /// Window over which the share of time that a thread works is measured.
 const WINDOW_NS: Nanos = 5_000_000;
@@ -73,15 +68,13 @@ pub(crate) struct Apart {
     calm_ns: Nanos,
     /// Whether the guest should get a processor of its own.
     wanted: bool,
-    /// Signals of the first thread.
-    first: Arc<Signals>,
     since_ns: Option<Nanos>,
     before_ns: Nanos,
 }
 
 impl Apart {
-    /// Creates both sides: for the first thread, which has these signals, and for the last one.
-    pub(crate) fn both(first: &Arc<Signals>) -> [Apart; 2] {
+    /// Creates both sides: for the first thread, and for the last one.
+    pub(crate) fn both() -> [Apart; 2] {
         let shares = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
         [0, 1].map(|side| Apart {
             side,
@@ -89,7 +82,6 @@ impl Apart {
             busy: Busy::default(),
             calm_ns: 0,
             wanted: false,
-            first: first.clone(),
             since_ns: None,
             before_ns: 0,
         })
@@ -106,7 +98,7 @@ impl Apart {
     }
 
     /// Updates the measurement of the first thread. Returns whether its guest should leave.
-    fn is_too_much(&mut self, now: Nanos) -> bool {
+    pub(crate) fn is_too_much(&mut self, now: Nanos) -> bool {
         if let Some((share, _)) = self.busy.look(now) {
             self.tell(share);
             self.wanted = share > PART;
@@ -115,7 +107,7 @@ impl Apart {
     }
 
     /// Updates the measurement of the last thread. Returns whether it should go back.
-    fn is_little(&mut self, now: Nanos) -> bool {
+    pub(crate) fn is_little(&mut self, now: Nanos) -> bool {
         if let Some((share, length)) = self.busy.look(now) {
             self.tell(share);
             let other = self.shares[1 - self.side].load(Ordering::Relaxed);
@@ -126,6 +118,11 @@ impl Apart {
             };
         }
         self.calm_ns >= CALM_NS
+    }
+
+    /// Returns whether the guest should get a processor of its own.
+    pub(crate) fn wants_to_part(&self) -> bool {
+        self.wanted
     }
 
     fn tell(&self, share: u32) {
@@ -144,13 +141,13 @@ impl Apart {
         }
     }
 
-    fn begins(&mut self, now: Nanos) {
+    pub(crate) fn begins(&mut self, now: Nanos) {
         self.calm_ns = 0;
         self.busy = Busy::since(now);
         self.since_ns = Some(now);
     }
 
-    fn ends(&mut self, now: Nanos) {
+    pub(crate) fn ends(&mut self, now: Nanos) {
         self.before_ns = self.total_ns(now);
         self.since_ns = None;
     }
@@ -162,98 +159,12 @@ impl Apart {
     }
 }
 
-impl Thread {
-    /// Returns whether each processor has a relay thread at the moment, of which this is one.
-    pub(super) fn is_apart(&self) -> bool {
-        self.apart.is_some() && self.guest.is_none()
-    }
-
-    /// Runs a turn of the guest, if there is one. Returns whether there may be more work at once.
-    pub(super) fn turn_of_guest(&mut self) -> bool {
-        let Some(guest) = &mut self.guest else {
-            return false;
-        };
-        // One thread of the host runs both, so their stalls are the same and are recorded in one place.
-        let (own, other) = (&mut self.state, &mut guest.state);
-        std::mem::swap(&mut own.stalls, &mut other.stalls);
-        let busy = guest.turn(mono_ns());
-        let (own, other) = (&mut self.state, &mut guest.state);
-        std::mem::swap(&mut own.stalls, &mut other.stalls);
-        own.warm_up.sent_by(&other.warm_up);
-        own.worked |= std::mem::take(&mut other.worked);
-        busy
-    }
-
-    /// Measures the first thread's load. The guest is sent away if there is too much work for both, and taken back when
-    /// it returns.
-    pub(super) fn look_after_guest(&mut self, now: Nanos, me: usize, shifts: &Shifts<Box<Thread>>) {
-        let apart = self.apart.as_mut();
-        let too_much = apart.is_some_and(|apart| apart.is_too_much(now));
-        if self.guest.is_some() {
-            if too_much {
-                shifts.call(me);
-            }
-        } else if let Some(guest) = shifts.take_back() {
-            guest.told_of_host_thread();
-            self.guest = Some(guest);
-            self.waiting.relieve(true);
-        }
-    }
-
-    /// Called when another thread of the host has arrived: the guest moves there, if it should. Returns false if all of
-    /// the work should move instead.
-    pub(super) fn part(&mut self, me: usize, shifts: &Shifts<Box<Thread>>) -> bool {
-        let wanted = self.apart.as_ref().is_some_and(|apart| apart.wanted);
-        let Some(mut guest) = self.guest.take_if(|_| wanted) else {
-            return false;
-        };
-        let now = mono_ns();
-        let change = |guest: &mut Thread, with: fn(&mut Apart, Nanos)| {
-            if let Some(apart) = &mut guest.apart {
-                with(apart, now);
-            }
-        };
-        change(&mut guest, Apart::begins);
-        self.guest = shifts.give(me, guest);
-        // The other thread may have gone back to sleep. Then the guest stays here.
-        match &mut self.guest {
-            Some(guest) => change(guest, Apart::ends),
-            None => self.waiting.relieve(false),
-        }
-        true
-    }
-
-    /// Measures the load of the last thread while it is apart. Returns whether it should go back.
-    pub(super) fn is_to_go_back(&mut self, now: Nanos) -> bool {
-        let apart = self.apart.as_mut();
-        apart.is_some_and(|apart| apart.is_little(now))
-    }
-
-    /// Makes the last thread a guest again.
-    pub(super) fn go_back(mut self: Box<Self>, shifts: &Shifts<Box<Thread>>) {
-        self.waiting.leave();
-        self.state.at_work = None;
-        let Some(apart) = &mut self.apart else {
-            return;
-        };
-        apart.ends(mono_ns());
-        let first = apart.first.clone();
-        // The first thread is woken only now, when it finds the guest.
-        shifts.bring_back(self);
-        first.ring();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const FIRST: usize = 0;
     const LAST: usize = 1;
-
-    fn both() -> [Apart; 2] {
-        Apart::both(&Arc::new(Signals::new().unwrap()))
-    }
 
     /// A window in which a thread works for this share of the time, in thousandths.
     fn window(apart: &mut Apart, now: &mut Nanos, share: Nanos) {
@@ -265,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_two_part_where_one_processor_is_not_enough() {
-        let [mut first, _] = both();
+        let [mut first, _] = Apart::both();
         let mut now = 0;
         window(&mut first, &mut now, 840);
         assert!(!first.is_too_much(now));
@@ -282,7 +193,7 @@ mod tests {
 
     #[test]
     fn they_come_together_after_a_while_with_little_to_do() {
-        let [mut first, mut last] = both();
+        let [mut first, mut last] = Apart::both();
         let mut now = 0;
         last.begins(now);
         let mut windows = |of_first, of_last, most| {
@@ -309,7 +220,7 @@ mod tests {
 
     #[test]
     fn who_sleeps_has_nothing_to_do_and_looks_again() {
-        let [mut first, mut last] = both();
+        let [mut first, mut last] = Apart::both();
         let mut now = 0;
         last.begins(now);
         window(&mut first, &mut now, 600);
