@@ -228,14 +228,22 @@ impl View {
     ) -> Result<(u64, Option<u64>), ApiError> {
         let zero_ns = self.clock.zero_mono_ns().unwrap_or_else(mono_ns);
         let patch = Effects::failed(down);
+        let mut away = self.away.lock().unwrap_or_else(|e| e.into_inner());
         let changed = self.change_by_hand(links, |_| {
-            let (_, changes) = impair::on_edges(links, edges, (&patch, false), zero_ns)?;
+            let (_, changes) = impair::on_edges(links, (edges, &away), (&patch, false), zero_ns)?;
             Ok::<_, constel_drivers::DriverError>(((), changes))
         });
         let ((), at_mono_ns) = changed.map_err(|error| impair::refusal(&error))?;
         let t_ns = self.clock.now_ns().unwrap_or(0);
-        let edges = edges.iter().map(|edge| (*edge, down));
-        let version = self.failed.set_edges(t_ns, edges);
+        edges.iter().for_each(|edge| away.set_failed(*edge, down));
+        // Edges of absent members are in the list already.
+        let listed = edges
+            .iter()
+            .filter(|edge| away.failed_by_hand(**edge).is_none());
+        let version = self
+            .failed
+            .set_edges(t_ns, listed.map(|edge| (*edge, down)));
+        drop(away);
         if version.is_some() {
             self.inform(|| News::Failed);
         }
