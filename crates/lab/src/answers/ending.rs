@@ -78,13 +78,21 @@ impl View {
     fn end(&self, ending: &Ending) -> Result<(), ApiError> {
         let held = self.held()?;
         let links = held.links.as_ref();
+        let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = self.change_by_hand(links, |by_hand| {
             let (mut changes, mut down) = (Vec::new(), Vec::new());
             for (place, before) in &ending.before {
                 let now = effects_of(links, by_hand, *place)?.without(&ending.patch, before);
                 match *place {
                     Place::Edge(edge) => {
-                        down.push((edge, now.down == Some(true)));
+                        // An edge of an absent member stays down until the member returns.
+                        let now = match away.failed_by_hand(edge) {
+                            Some(_) => now.merged(&Effects::failed(true)),
+                            None => {
+                                down.push((edge, now.down == Some(true)));
+                                now
+                            }
+                        };
                         changes.push(EffectsChange::of_edge(edge, now));
                     }
                     Place::Port(port) => changes.push(EffectsChange::Port {
@@ -100,6 +108,10 @@ impl View {
             Ok::<_, DriverError>(((down, first.unwrap_or_default()), changes))
         });
         let ((down, first), _) = changed.map_err(|error| impair::refusal(&error))?;
+        for (edge, failed) in &down {
+            away.set_failed(*edge, *failed);
+        }
+        drop(away);
         let t_ns = self.clock.now_ns().unwrap_or(0);
         if self.failed.set(&ending.link, t_ns, down).is_some() {
             self.inform(|| News::Failed);

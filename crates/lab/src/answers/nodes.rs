@@ -230,18 +230,20 @@ impl View {
         let patch = Effects::failed(down);
         let mut away = self.away.lock().unwrap_or_else(|e| e.into_inner());
         let changed = self.change_by_hand(links, |_| {
-            impair::on_edges(links, (edges, &away), (&patch, false), zero_ns)
+            let (_, changes) = impair::on_edges(links, (edges, &away), (&patch, false), zero_ns)?;
+            Ok::<_, constel_drivers::DriverError>(((), changes))
         });
-        let (set, at_mono_ns) = changed.map_err(|error| impair::refusal(&error))?;
-        for (edge, failed) in &set.failed {
-            away.set_failed(*edge, *failed);
-        }
-        // Edges of absent members are down already, and stay so.
-        let mut failed = set.failed;
-        failed.retain(|(edge, _)| away.failed_by_hand(*edge).is_none());
-        drop(away);
+        let ((), at_mono_ns) = changed.map_err(|error| impair::refusal(&error))?;
         let t_ns = self.clock.now_ns().unwrap_or(0);
-        let version = self.failed.set_edges(t_ns, failed);
+        edges.iter().for_each(|edge| away.set_failed(*edge, down));
+        // Edges of absent members are in the list already.
+        let listed = edges
+            .iter()
+            .filter(|edge| away.failed_by_hand(**edge).is_none());
+        let version = self
+            .failed
+            .set_edges(t_ns, listed.map(|edge| (*edge, down)));
+        drop(away);
         if version.is_some() {
             self.inform(|| News::Failed);
         }
