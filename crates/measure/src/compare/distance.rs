@@ -104,7 +104,7 @@ mod tests {
     fn equal_series_have_no_distance() {
         let probe = |n: u32| Probe {
             t_s: f64::from(n) / 10.0,
-            rtt_ms: (n % 17 != 0).then(|| 30.0 + f64::from(n * 7919 % 13)),
+            rtt_ms: (!n.is_multiple_of(17)).then(|| 30.0 + f64::from(n * 7919 % 13)),
         };
         let series = Series {
             probes: (0..900).map(probe).collect(),

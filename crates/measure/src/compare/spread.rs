@@ -148,7 +148,7 @@ mod tests {
     fn memory_of_an_alternating_series() {
         let probe = |n: usize| Probe {
             t_s: n as f64,
-            rtt_ms: (n % 10 != 9).then_some(if n % 2 == 0 { 1.0 } else { 3.0 }),
+            rtt_ms: (n % 10 != 9).then_some(if n.is_multiple_of(2) { 1.0 } else { 3.0 }),
         };
         let series = Series {
             probes: (0..100).map(probe).collect(),
