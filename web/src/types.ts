@@ -279,6 +279,10 @@ export type Event = ({
   nodes: (string)[];
   away_s: number;
 } | {
+  kind: "nodes-set";
+  change: NodeChange;
+  nodes: (string)[];
+} | {
   kind: "member-joined";
   network: string;
   node: string;
@@ -315,6 +319,7 @@ export type Event = ({
   link: string;
   reset: boolean;
   effects: BriefEffects;
+  for_ns?: number | null;
 } | {
   kind: "user-file";
   node: string;
@@ -395,6 +400,8 @@ export type Event = ({
   catalogued?: (Catalogued)[];
 });
 
+export type NodeChange = "fail" | "heal" | "stop" | "start" | "restart" | "pause" | "resume";
+
 export type DelaySet = {
   from: string;
   to: string;
@@ -419,7 +426,7 @@ export type Manifest = {
   scenario: string;
   seed: number;
   start: string;
-  duration_ns: number;
+  duration_ns?: number | null;
   step_ns: number;
   clock_hold: string;
   routing: Section;
@@ -979,6 +986,7 @@ export type NodeShown = {
   links: number;
   management?: string | null;
   forwarding?: Forwarding | null;
+  state?: string | null;
 };
 
 export type Forwarding = {

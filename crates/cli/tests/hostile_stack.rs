@@ -229,7 +229,8 @@ const FILTERS: [Act; 11] = [
         "tc qdisc del dev eth0 clsact",
     ),
     until_undone(
-        "ip link set eth0 xdpgeneric obj $DROP sec xdp",
+        // `ip` needs a file system of BPF, which nodes do not have.
+        "mkdir $DROP.fs; mount -t bpf bpf $DROP.fs; TC_BPF_MNT=$DROP.fs ip link set eth0 xdpgeneric obj $DROP sec xdp",
         "eth0 passes its frames to an XDP program of the node's own",
         "ip link set eth0 xdpgeneric off",
     ),

@@ -356,6 +356,7 @@ fn the_server_carries_out_the_orders_that_it_says_and_no_others() {
     let effects = json!({ "down": true });
     let examples = [
         json!({ "verb": "set-link", "a": "tokyo", "effects": effects }),
+        json!({ "verb": "set-nodes", "nodes": ["tokyo"], "change": "fail" }),
         json!({ "verb": "set-member", "network": "n", "node": "a", "joined": true }),
         json!({ "verb": "set-delays", "network": "n" }),
         json!({ "verb": "enter", "node": "tokyo" }),
@@ -383,7 +384,7 @@ fn the_server_carries_out_the_orders_that_it_says_and_no_others() {
             assert_eq!(reply.status, 403, "{example}");
         }
     }
-    assert_eq!(carried, 5);
+    assert_eq!(carried, 6);
     // Every write of the API is among the examples.
     let schema: Value = serde_json::from_str(&constel_api::schema_json()).unwrap();
     let verbs = schema["$defs"]["Write"]["oneOf"].as_array().unwrap();
