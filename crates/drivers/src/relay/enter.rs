@@ -60,6 +60,7 @@ impl DataPath {
         };
         match across.ways.of(from, destination) {
             EdgeChoice::One(to) => {
+                // The table of an edge is on the thread of its destination.
                 let owner = across.owners.of(to);
                 if owner == across.me {
                     self.enter_here(ts_ns, from, destination, frame)
@@ -120,6 +121,7 @@ impl DataPath {
             if to.is_some() {
                 self.pool.enters(ts_ns, from, frame);
             }
+            // The counts of the edge are on the other thread, which gets them with `refuse`.
             self.pool.discard(frame, DropCause::Overload);
             return;
         }

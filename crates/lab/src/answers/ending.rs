@@ -63,6 +63,7 @@ impl View {
             if endings.is_empty() {
                 return;
             }
+            // The list is taken out of its lock: setting effects takes long, and other requests add endings.
             let now_ns = mono_ns();
             let all = std::mem::take(&mut *endings).into_iter();
             let (due, later) = all.partition(|ending| ending.at_mono_ns <= now_ns);
@@ -80,6 +81,7 @@ impl View {
         let links = held.links.as_ref();
         let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = self.change_by_hand(links, |by_hand| {
+            // Later commands may have set other fields since: only those of this change go back.
             let (mut changes, mut down) = (Vec::new(), Vec::new());
             for (place, before) in &ending.before {
                 let now = effects_of(links, by_hand, *place)?.without(&ending.patch, before);
@@ -116,6 +118,7 @@ impl View {
         if self.failed.set(&ending.link, t_ns, down).is_some() {
             self.inform(|| News::Failed);
         }
+        // Readers of the log see the end as any other change of the link.
         let happened = EventData::LinkSet {
             link: ending.link.clone(),
             reset: false,

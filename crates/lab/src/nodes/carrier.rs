@@ -43,6 +43,7 @@ pub(crate) fn follow(fabric: &Fabric, view: &View, over: &AtomicBool) -> Result<
         let (snapshot, failed) = (view.snapshot(), view.failed.now());
         let is_new = |now: &Arc<Snapshot>| {
             let same = |(was, version): &(Arc<Snapshot>, u64)| {
+                // Snapshots are never changed in place, so the same pointer is the same topology.
                 Arc::ptr_eq(was, now) && *version == failed.version()
             };
             !seen.as_ref().is_some_and(same)
@@ -50,9 +51,11 @@ pub(crate) fn follow(fabric: &Fabric, view: &View, over: &AtomicBool) -> Result<
         if let Some(now) = snapshot.filter(is_new) {
             let edges = now.edges.iter().map(|edge| (edge.from, edge.to));
             let changes = carriers.step(edges.filter(|edge| !failed.contains(*edge)));
+            // A port that has lost its link since then must not get its carrier back.
             due.retain(|(_, port)| !changes.down.contains(port));
             let again = Instant::now() + HANDOVER;
             due.extend(changes.blink.iter().map(|port| (again, *port)));
+            // Down comes before up: daemons then see the old neighbour go before the new one appears.
             wires.set(fabric, &changes.down, false)?;
             wires.set(fabric, &changes.blink, false)?;
             wires.set(fabric, &changes.up, true)?;

@@ -44,6 +44,7 @@ impl Errors<'_> {
 
     fn leg(&mut self, name: &str, leg: &Leg) {
         self.delay(&format!("{name}.processing_ns"), leg.processing_ns);
+        // Zero switches turns off.
         if leg.turn_ns > 0 {
             let field = format!("{name}.turn_ns");
             self.within(&field, leg.turn_ns, LEAST_PERIOD_NS, MOST_DELAY_NS);
@@ -88,6 +89,7 @@ impl Access {
             LEAST_PERIOD_NS,
             MOST_PERIOD_NS,
         );
+        // A phase of a whole period would be phase 0 under another name.
         let last_ns = period_ns.saturating_sub(1);
         errors.within("slots.phase_ns", self.slots.phase_ns, 0, last_ns);
         if let Some(cell) = &self.cell {
@@ -111,6 +113,7 @@ impl Access {
         }
         if let Some(chain) = &self.blockage {
             errors.ratio("blockage.begin_ratio", chain.begin_ratio, 1.0);
+            // The two ranges of a slot's draw must not overlap: a slot cannot begin and end a blockage.
             let rest = 1.0 - chain.begin_ratio.clamp(0.0, 1.0);
             errors.ratio("blockage.end_ratio", chain.end_ratio, rest);
         }

@@ -70,6 +70,7 @@ impl Access {
             if let Some((Gap { hold_ns, .. }, interval)) = gap.zip(interval)
                 && interval.contains(at)
             {
+                // The terminal's queue keeps frames for a part of the gap only; those that came earlier are lost.
                 if interval.end_ns - at > hold_ns {
                     return Fate::Lost(cause);
                 }
@@ -78,8 +79,10 @@ impl Access {
         }
         let leg = self.leg(direction);
         at = next_turn(terminal, leg.turn_ns, at);
+        // Draws belong to the turn and not to the frame: frames of one turn succeed or fail together.
         let turn = at;
         if let Some(grants) = leg.grants {
+            // The request itself travels before the first poll that can answer it.
             at = at.saturating_add(grants.request_ns);
             at = self.next_grant(slot, terminal, direction, grants.period_ns, at);
         }
@@ -95,6 +98,7 @@ impl Access {
             at = at.saturating_add(link.again_ns.saturating_mul(u64::from(failures)));
         }
         let step_ns = match direction {
+            // The step applies to the uplink alone, so that a round trip has it once.
             Direction::Up => slot.step_ns,
             Direction::Down => 0,
         };
@@ -121,6 +125,7 @@ impl Access {
         let mut slot = *slot;
         for poll in 0..MOST_POLLS {
             let at = first.saturating_add(poll.saturating_mul(period_ns));
+            // A poll of the next slot has that slot's load.
             if !slot.time.contains(at) {
                 slot = self.slot_at(terminal, at);
             }
@@ -138,6 +143,7 @@ fn next_turn(terminal: &Terminal, every_ns: u64, at: Nanos) -> Nanos {
     if every_ns == 0 {
         return at;
     }
+    // Terminals of one cell take turns at different instants of the frame.
     let phase = (terminal.unit(For::Phase, every_ns) * every_ns as f64) as u64;
     let into = (at % every_ns + every_ns - phase % every_ns) % every_ns;
     match into {
@@ -187,6 +193,7 @@ impl Passage {
         match access.fate_in(&slot, terminal, self.direction, now) {
             Fate::Lost(cause) => Fate::Lost(cause),
             Fate::Out { at_ns } => {
+                // The link layer delivers in order, so a frame that was quicker waits for the one before it.
                 self.last_out_ns = self.last_out_ns.max(at_ns);
                 Fate::Out {
                     at_ns: self.last_out_ns,

@@ -77,6 +77,7 @@ impl Access {
             )
         });
         let blockage = self.blockage.as_ref().map(|chain| {
+            // The share of a two-state chain in its blocked state, in the long run.
             let all =
                 chain.begin_ratio / (chain.begin_ratio + chain.end_ratio).max(f64::MIN_POSITIVE);
             format!("{} of the slots", percent(all))

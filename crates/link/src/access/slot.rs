@@ -61,6 +61,7 @@ impl Access {
     #[must_use]
     pub fn slot_at(&self, terminal: &Terminal, t: Nanos) -> Slot {
         let number = self.slot_number(terminal, t);
+        // Slots before instant 0 have negative numbers, so the arithmetic is signed.
         let period = i128::from(self.slots.period_ns);
         let origin = i128::from(terminal.minute_ns) + i128::from(self.slots.phase_ns);
         let begin = origin + i128::from(number) * period;
@@ -94,6 +95,7 @@ impl Access {
         let since = (begin - i128::from(terminal.minute_ns)) as f64 / HOUR_NS;
         let hour = (terminal.hour + since).rem_euclid(HOURS as f64);
         let before = (hour as usize).min(HOURS - 1);
+        // The curve is piecewise linear between full hours, and 24 h follows 23 h.
         let part = hour - before as f64;
         let curve = &cell.load_by_hour;
         let median = curve[before] + part * (curve[(before + 1) % HOURS] - curve[before]);
@@ -110,6 +112,7 @@ impl Access {
         let Some(step) = &self.step else { return 0 };
         let place = terminal.unit(For::Step, index);
         if terminal.unit(For::LongStep, index) < step.long_ratio {
+            // Some slots have a long delay, from a range of their own.
             let width = step.long_most_ns.saturating_sub(step.long_least_ns);
             step.long_least_ns
                 .saturating_add((place * width as f64) as u64)
@@ -156,6 +159,7 @@ impl Access {
             Direction::Down => For::DownRate,
         };
         let spread = (rate.spread * terminal.normal(purpose, slot.number as u64)).exp();
+        // The cell shares its capacity: the terminal has what the modelled load leaves.
         let bps = rate.alone_bps as f64 * (1.0 - slot.load) * spread * sky;
         Some(((bps as u64).max(1), slot.time.end_ns))
     }
@@ -171,6 +175,7 @@ fn gap_ns(
     if terminal.unit(exists, index) >= gap.ratio {
         return None;
     }
+    // Log-normal: the median is exact, and long gaps are rare.
     let factor = (gap.spread * terminal.normal(length, index)).exp();
     Some((gap.median_ns as f64 * factor) as i128)
 }

@@ -47,6 +47,7 @@ impl NeighbourRoute {
     #[must_use]
     pub fn addresses(self) -> [u8; 12] {
         let (to, from) = (mac_of(self.far_port), mac_of(self.port));
+        // Ethernet has the destination before the source.
         std::array::from_fn(|n| if n < 6 { to[n] } else { from[n - 6] })
     }
 }
