@@ -5,6 +5,7 @@ use crate::support;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use support::host::Host;
 use support::lab::Lab;
 use support::{constel, json, scenario, until};
@@ -60,7 +61,8 @@ fn the_carrier_follows_the_link() {
     });
     // It is no change of the node's stack by its own programs.
     lab.interrupt();
-    assert_eq!(lab.summary()["stacks"], serde_json::json!([]));
+    let stacks = lab.summary()["stacks"].clone();
+    assert!(stacks.as_array().is_none_or(Vec::is_empty), "{stacks}");
     host.assert_as_before("after the test");
 }
 
@@ -85,7 +87,9 @@ fn a_daemon_notices_a_cut_laser_at_once() {
     json(&constel(["link", "fail", &lab.name, &a, &b, "--json"]));
     // The dead time is 30 s.
     until(Duration::from_secs(20), "another path", || {
-        let path = json(&constel(["path", &lab.name, "west", "east", "--json"]));
+        // No path at all is an answer too, with an exit code of its own.
+        let asked = constel(["path", &lab.name, "west", "east", "--json"]);
+        let path: Value = serde_json::from_slice(&asked.stdout).unwrap();
         let own = &path["kernel"][0];
         let hops = own["hops"].as_array().unwrap();
         let cut = hops

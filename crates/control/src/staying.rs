@@ -13,7 +13,7 @@ use constel_api::answers::{LabState, ListedLab};
 use constel_host::claim::{LabEntry, LabName, RuntimeDir};
 use constel_host::clean::clean_lab;
 use constel_host::ident::ProcessIdent;
-use constel_units::Utc;
+use constel_units::{Utc, files};
 use serde::{Deserialize, Serialize};
 
 use crate::engines::Engines;
@@ -189,7 +189,7 @@ fn records(folder: &Path) -> Result<Vec<Staying>, Error> {
         if path.extension() != Some(OsStr::new("json")) {
             continue;
         }
-        let text = fs::read_to_string(&path);
+        let text = files::read_text(&path);
         all.extend(text.ok().and_then(|text| serde_json::from_str(&text).ok()));
     }
     all.sort_by(|a: &Staying, b| a.lab.cmp(&b.lab));

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use super::{NOBODY, cable, inside, prepared};
 use crate::support;
-use support::container::{events, import};
+use support::container::{events, import, import_folder, make};
 use support::host::Host;
 use support::lab::Lab;
-use support::{constel, stderr, stdout, until};
+use support::{constel, finish, stderr, stdout, until};
 
 const WITHIN: Duration = Duration::from_secs(30);
 
@@ -251,22 +251,40 @@ fn a_container_on_the_disk_leaves_room_for_the_results() {
     }
 }
 
-/// One reservation could take all free space before the lab measures it: containers have no such call, on their root, in a log and in the output
-/// of a flow. Programs write instead, and no disk is gone.
+/// Asks for all of a disk at once. The library's `posix_fallocate` would write instead.
+const RESERVE: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+int main(int n, char **path) {
+    int file = open(path[1], O_RDWR | O_CREAT, 0666);
+    /* Two mebibytes less than the disk has, which leaves less than the lab needs. */
+    if (file < 0 || fallocate(file, 0, 0, 1022l << 20)) perror("reserve");
+    else puts("reserved");
+    return 0;
+}
+"#;
+
+/// One reservation could take all free space before the lab measures it: containers have no such call, on their root and in a log.
+/// Programs write instead, and no disk is gone.
 #[test]
 fn a_container_reserves_no_disk() {
     let host = Host::take();
     let dir = tempfile::tempdir().unwrap();
-    import(dir.path());
+    let (root, source) = (dir.path().join("rootfs"), dir.path().join("reserve.c"));
+    make(&root);
+    fs::write(&source, RESERVE).unwrap();
+    let mut clang = Command::new("clang");
+    clang.args(["-O1", "-static", "-o"]);
+    clang.arg(root.join("bin/reserve")).arg(&source);
+    let made = finish(clang, WITHIN);
+    assert!(made.status.success(), "{}", stderr(&made));
+    import_folder(dir.path(), &root, "box");
     let disk = dir.path().join("disk");
     let mounted = Disk::mount(&disk, "size=1g");
-    // Two mebibytes less than is free, which leaves less than the lab needs.
-    let reserve = "busybox fallocate -l 1022M";
-    let west = format!(
-        "image: box, state: disk, command: [sh, -c, '{reserve} /reserved 2>/said; {reserve} /proc/self/fd/1 2>>/said; exec sleep 1000']"
-    );
+    let west = "image: box, state: disk, command: [sh, -c, 'reserve /reserved >/said 2>&1; reserve /proc/self/fd/2 2>>/said >&2; exec sleep 1000']";
     let east = format!("{NOBODY}, command: [sleep, '1000']");
-    let file = cable(dir.path(), &west, &east, "");
+    let file = cable(dir.path(), west, &east, "");
     let results = disk.join("run");
     let mut lab = Lab::start_into("reserve", &file, dir.path(), &results, &[]);
     lab.wait_running();

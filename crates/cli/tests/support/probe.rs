@@ -6,6 +6,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use constel_host::NetNs;
@@ -95,14 +96,14 @@ pub(crate) fn one_way(
         .run(|| UdpSocket::bind((from.1, 0)).unwrap())
         .unwrap();
     // Both run in one thread each; sockets keep the namespace they were made in.
-    let whole = pace.every * pace.count as u32 + pace.patience;
+    // The receiver's patience begins when all is sent, however long that took.
+    let end = AtomicI64::new(i64::MAX);
     std::thread::scope(|scope| {
         let arrivals = scope.spawn(|| {
-            let end = mono_ns() + whole.as_nanos() as i64;
             let mut arrivals = Vec::new();
             let mut buffer = [0u8; 64];
-            while mono_ns() < end && arrivals.len() < pace.count {
-                wait_readable(receiver.as_raw_fd(), end);
+            while mono_ns() < end.load(Ordering::Acquire) && arrivals.len() < pace.count {
+                wait_readable(receiver.as_raw_fd(), mono_ns() + 20_000_000);
                 while let Some((len, at_ns)) = receive(receiver.as_raw_fd(), &mut buffer) {
                     if let Ok(number) = buffer[..len].try_into() {
                         arrivals.push((u64::from_be_bytes(number) as usize, at_ns));
@@ -126,7 +127,10 @@ pub(crate) fn one_way(
                 })
                 .collect::<Vec<_>>()
         });
-        let mut samples = sent.join().unwrap();
+        let sent = sent.join();
+        let patience_ns = pace.patience.as_nanos() as i64;
+        end.store(mono_ns() + patience_ns, Ordering::Release);
+        let mut samples = sent.unwrap();
         for (number, at_ns) in arrivals.join().unwrap() {
             note(&mut samples, number, at_ns);
         }

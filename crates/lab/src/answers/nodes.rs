@@ -296,6 +296,8 @@ impl View {
 
     /// Kills all processes in nodes, and has nothing start there. Returns their number.
     fn end_programs(&self, nodes: &[NodeId]) -> Result<usize, ApiError> {
+        // Paused programs must run to end in good order, before the others are killed.
+        let present = self.signal(nodes, Signal::CONT)?;
         {
             let mut inner = self.nodes.lock();
             inner.stopped.extend(nodes);
@@ -303,7 +305,7 @@ impl View {
         }
         self.order(nodes, false)?;
         std::thread::sleep(NOTICE);
-        self.signal(nodes, Signal::KILL)
+        Ok(present.max(self.signal(nodes, Signal::KILL)?))
     }
 
     /// Has the programs of stopped nodes start again.
