@@ -66,6 +66,7 @@ event_kinds! {
     "Nodes of a lost machine run on another machine." NodesMoved "nodes-moved" Any,
     "A node joined a network by hand." MemberJoined "member-joined" Any,
     "A node left a network by hand." MemberLeft "member-left" Any,
+    "Nodes were failed, stopped, paused or brought back by hand." NodesSet "nodes-set" Any,
     "Delays of a network were changed by hand." DelaysSet "delays-set" Any,
     "A station changed its satellite." Handover "handover" Any,
     "The packets of a flow take another path." PathChanged "path-changed" Any,
