@@ -433,7 +433,7 @@ mod tests {
         write(&path, &own).unwrap();
         fs::write(path.with_file_name("other.json"), "{").unwrap();
         let read = records(path.parent().unwrap()).unwrap();
-        assert_eq!(read, [own.clone()]);
+        assert_eq!(read, std::slice::from_ref(&own));
         assert!(!own.is_over().unwrap());
         assert!(!Stopped::of(&own).unwrap().rebooted);
         let mut before = own;

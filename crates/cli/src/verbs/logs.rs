@@ -58,9 +58,9 @@ fn results_of(lab: &str) -> Result<PathBuf, Error> {
 
 /// Returns the files with the output of a node's programs, sorted.
 fn of_node(results: &Path, node: &str) -> io::Result<Vec<PathBuf>> {
+    type IsOwn = fn(&str, &str) -> bool;
+    let kinds: [(&str, IsOwn); 2] = [("daemons", of_daemon), ("transport", of_helper)];
     let mut files = Vec::new();
-    let kinds: [(&str, fn(&str, &str) -> bool); 2] =
-        [("daemons", of_daemon), ("transport", of_helper)];
     for (folder, is_own) in kinds {
         let Ok(entries) = fs::read_dir(results.join(folder)) else {
             continue;

@@ -246,7 +246,7 @@ impl StandIn<'_> {
             match schema.text("type") {
                 Some("object") => Value::Mapping(self.entries(schema, span, depth)),
                 Some("array") => Value::Sequence(self.items(schema, span, depth)),
-                Some("boolean") => scalar((self.variant % 2 == 0).to_string()),
+                Some("boolean") => scalar(self.variant.is_multiple_of(2).to_string()),
                 Some("integer") => scalar(self.integer(schema)),
                 Some("number") => scalar(self.number(schema)),
                 _ => scalar(self.text(schema, given)),
