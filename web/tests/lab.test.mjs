@@ -103,7 +103,7 @@ test("a link fails and heals by hand, as the lab itself says", options, async ()
   await page.click("#fail");
   await page.waitForFunction(() => document.querySelector("#why")?.textContent.startsWith("down: failed by hand"), null, { timeout: 30_000 });
   assert.equal(constel("link", LAB, a, b, "--json").up, false);
-  await page.waitForFunction(() => [...window.constel.app.failed()].length === 1, null, { timeout: 30_000 });
+  await page.waitForFunction(() => [...window.constel.app.failedNow].length === 1, null, { timeout: 30_000 });
   await page.click("#heal");
   await page.waitForFunction(() => !document.querySelector("#why")?.textContent.startsWith("down"), null, { timeout: 30_000 });
   assert.equal(constel("link", LAB, a, b, "--json").up, true);
@@ -216,7 +216,7 @@ test("when the lab is down, that is said, and its run is replayed", options, asy
   await replay.page.waitForFunction(() => /trustworthy/.test(document.querySelector("#verdict").textContent));
   const failed = await replay.page.evaluate(() => window.constel.app.events.find((event) => event.kind === "link-set").t_ns / 1e9);
   await scrub(replay.page, failed + 0.01);
-  assert.deepEqual(await replay.page.evaluate(() => [...window.constel.app.failed()]), ["ring-p01-s01-ring-p01-s02"]);
+  assert.deepEqual(await replay.page.evaluate(() => [...window.constel.app.failedNow]), ["ring-p01-s01-ring-p01-s02"]);
   // The path between the two goes around the link from that instant on, and not before.
   const links = (t) =>
     replay.page.evaluate(async (t) => {

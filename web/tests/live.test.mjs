@@ -125,7 +125,7 @@ test("frames a second are those of the lab's samples, not of the page's", async 
   assert(rates.every((one) => one === 915), `${rates}`);
   await page.click("#tab-events");
   // The one event was at 0; the log is complete up to the present.
-  const [, minutes, secs] = (await page.textContent("#event-count")).match(/^1 events so far \(to (\d+):([\d.]+)\)$/);
+  const [, minutes, secs] = (await page.textContent("#event-count")).match(/^1 event so far \(to (\d+):([\d.]+)\)$/);
   const until = 60 * Number(minutes) + Number(secs);
   assert(until > 0 && Math.abs(until - labT()) < 5, `${until} s, at ${labT()} s`);
 });

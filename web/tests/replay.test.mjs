@@ -116,7 +116,7 @@ test("path, link and node are those of the instant, with links failed and slowed
   // Failed at 5.3 s, which is within a step.
   await delay(5.4, "30.000 ms");
   await inspect("by the scenario and the changes by hand");
-  assert.deepEqual(await page.evaluate(() => [...window.constel.app.failed()]), ["a-b"]);
+  assert.deepEqual(await page.evaluate(() => [...window.constel.app.failedNow]), ["a-b"]);
   await delay(12.5, "20.000 ms");
   await delay(16, "12.000 ms");
   // The curve beside it has them too, from the next step on.
