@@ -31,6 +31,9 @@ pub use replay::{Replay, Way};
 /// Bins in which delivery opportunities are counted, milliseconds.
 const BIN_MS: u32 = 100;
 
+/// Longest trace of delivery opportunities, milliseconds: a week.
+const MOST_MS: u32 = 7 * 24 * 3_600_000;
+
 /// Reads a recording. Times are seconds since the Unix epoch, or those of the file if it has no date.
 ///
 /// # Errors
@@ -51,10 +54,17 @@ fn mahimahi(text: &str) -> Result<Series, Vec<TraceError>> {
     let RateLaw::Opportunities { batches, .. } = trace::mahimahi(text)? else {
         return Ok(Series::default());
     };
+    if let Some(&(ms, _)) = batches.last()
+        && ms > MOST_MS
+    {
+        let line = text.trim_end().lines().count();
+        let message = format!("an opportunity at {ms} ms: at most {MOST_MS} ms (a week) are read");
+        return Err(errors::one(line, message));
+    }
     let mut up_mbps: Vec<(f64, f64)> = Vec::new();
     for &(ms, count) in batches.iter() {
         // An opportunity at 100 ms is the last one of the first bin.
-        let bin = (ms - 1) / BIN_MS;
+        let bin = ms.saturating_sub(1) / BIN_MS;
         let from_s = f64::from(bin * BIN_MS) / 1e3;
         let mbps = f64::from(count) * f64::from(OPPORTUNITY_BYTES) * 8.0 / f64::from(BIN_MS) / 1e3;
         while up_mbps.len() <= bin as usize {
@@ -82,6 +92,14 @@ mod tests {
             series.up_mbps,
             [(0.0, 2.0 * rate), (0.1, rate), (0.2, 0.0), (0.3, rate)]
         );
+    }
+
+    #[test]
+    fn a_trace_of_weeks_is_refused_at_its_line_and_instant_zero_is_in_the_first_bin() {
+        let errors = read("1\n1\n4294967295\n").unwrap_err();
+        assert_eq!(errors[0].line, 3);
+        assert!(errors[0].message.contains("a week"), "{errors:?}");
+        assert_eq!(read("0\n100\n").unwrap().up_mbps.len(), 1);
     }
 
     #[test]
