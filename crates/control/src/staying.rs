@@ -82,11 +82,9 @@ impl Staying {
     /// Writes the record, so that the lab is known after a crash of the machine.
     ///
     /// # Errors
-    /// [`Error::Records`].
+    /// [`Error::Records`], [`Error::Host`].
     pub fn keep(&self) -> Result<(), Error> {
-        let path = record_of(Path::new(RECORDS), &self.lab);
-        let written = write(&path, self);
-        written.map_err(|source| Error::Records { path, source })
+        write(&record_of(Path::new(RECORDS), &self.lab), self)
     }
 
     /// Removes the record, because the lab has ended.
@@ -101,7 +99,7 @@ impl Staying {
             }
             _ => {}
         }
-        // The host is left as it was; folders with other records stay.
+        // Folders without records go, as the host had none before.
         for folder in Path::new(RECORDS).ancestors().take(2) {
             let _ = fs::remove_dir(folder);
         }
@@ -162,14 +160,13 @@ fn record_of(folder: &Path, lab: &str) -> PathBuf {
 }
 
 /// Writes a record completely or not at all, and to the disk: it is needed after a crash.
-fn write(path: &Path, record: &Staying) -> io::Result<()> {
+fn write(path: &Path, record: &Staying) -> Result<(), Error> {
     let folder = path.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(folder)?;
-    let partial = path.with_extension("partial");
-    let file = fs::File::create(&partial)?;
-    serde_json::to_writer_pretty(&file, record)?;
-    file.sync_all()?;
-    fs::rename(&partial, path)
+    fs::create_dir_all(folder).map_err(|source| Error::Records {
+        path: folder.to_owned(),
+        source,
+    })?;
+    Ok(constel_host::write_json(path, record)?)
 }
 
 /// Reads all records of a folder, sorted by lab. A file that is no record is not ours, or of another version, and is left

@@ -14,7 +14,10 @@ use crate::error::{Context, Error, Result};
 
 /// Writes JSON to a temporary file beside `path`, syncs it, renames it over `path` and syncs the directory: after a
 /// crash at any moment, `path` contains the old or the new version.
-pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+///
+/// # Errors
+/// [`Error::Os`] when the file cannot be written, [`Error::Invalid`] for a path without a directory.
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     let what = || format!("write {}", path.display());
     let mut bytes = serde_json::to_vec_pretty(value).map_err(|e| Error::os(what(), e.into()))?;
     bytes.push(b'\n');

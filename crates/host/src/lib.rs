@@ -44,5 +44,6 @@ pub mod threads;
 pub mod time_namespace;
 pub mod wire;
 
+pub use durable::write_json;
 pub use error::{Error, Result};
 pub use netns::NetNs;

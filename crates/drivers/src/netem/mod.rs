@@ -392,7 +392,7 @@ impl NetemBackend {
     }
 }
 
-/// Adds the request that deletes a filter. One that could not be added, because a port was missing, is not there.
+/// Adds the request that deletes a filter. The filter may be missing: without its port it could not be added.
 fn delete(batch: &mut Batch, filter: &Tc<'_>) {
     batch
         .tc(TcVerb::DeleteFilter, filter)

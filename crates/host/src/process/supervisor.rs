@@ -169,8 +169,8 @@ impl<K: Ord + Clone> Supervisor<K> {
     }
 
     /// Requests the end of all, waits `grace` for all together, and kills the rest. Reports every end. A stopped child
-    /// is continued, so that it can end by itself; `thaw` must thaw the groups of those that are frozen, which do not
-    /// even die before.
+    /// is continued, so that it can end by itself. Frozen children do not even die before `thaw` has thawed their
+    /// groups.
     ///
     /// # Errors
     /// [`Error::Conflict`] with those that do not die of SIGKILL within 10 s (a process in uninterruptible sleep): they
