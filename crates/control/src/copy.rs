@@ -374,11 +374,7 @@ fn pack_with_holes<W: Write>(
     file: &fs::File,
 ) -> io::Result<()> {
     let length = header.size()?;
-    let mut parts = node_file::data_of(file, length)?;
-    for part in &mut parts {
-        // It may have grown since.
-        *part = (part.0.min(length), part.1.min(length));
-    }
+    let mut parts = in_blocks(node_file::data_of(file, length)?, length);
     let stored = parts.iter().map(|(from, to)| to - from).sum();
     if parts.last().is_none_or(|(_, to)| *to < length) {
         parts.push((length, length));
@@ -408,6 +404,23 @@ fn pack_with_holes<W: Write>(
     // The extended headers between the header and the file's bytes do not count as its size.
     let content = io::Cursor::new(more).chain(Parts::new(file, &parts));
     archive.append_data(&mut header, name, content)
+}
+
+/// Widens the parts of a file to whole blocks of an archive, which is where readers expect each but the last to end. The end of
+/// a file counts as the begin of a hole: in a file that grows meanwhile, a part ends where the file did, in the middle of a
+/// block, and others follow.
+fn in_blocks(parts: Vec<(u64, u64)>, length: u64) -> Vec<(u64, u64)> {
+    const BLOCK_BYTES: u64 = 512;
+    let mut wider: Vec<(u64, u64)> = Vec::with_capacity(parts.len());
+    for (from, to) in parts {
+        let from = (from - from % BLOCK_BYTES).min(length);
+        let to = to.next_multiple_of(BLOCK_BYTES).min(length);
+        match wider.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => wider.push((from, to)),
+        }
+    }
+    wider
 }
 
 fn put(place: &mut tar::GnuSparseHeader, (from, to): (u64, u64)) {
@@ -656,6 +669,14 @@ mod tests {
             blocks * 512 < 1 << 19,
             "{blocks} blocks: the hole was filled"
         );
+    }
+
+    #[test]
+    fn parts_of_a_file_that_grew_meanwhile_are_whole_blocks() {
+        let parts = vec![(0, 5000), (5000, 5777), (9001, 9002), (20_480, 30_000)];
+        let blocks = [(0, 6144), (8704, 9216), (20_480, 25_000)];
+        assert_eq!(in_blocks(parts, 25_000), blocks);
+        assert_eq!(in_blocks(vec![(700, 9000)], 600), [(512, 600)]);
     }
 
     #[test]
