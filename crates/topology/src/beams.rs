@@ -7,6 +7,7 @@ use crate::layout::Layout;
 use crate::node::NodeId;
 use crate::policy::{Candidate, Choice, Policy};
 use crate::spec::GslSpec;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -54,6 +55,8 @@ pub(crate) struct Beams {
     stations_of_part: Vec<u32>,
     /// False until stations have chosen once: a first choice is no change.
     started: bool,
+    /// The antennas that users point by command: at this satellite, or at none.
+    pub(crate) pointed: BTreeMap<usize, Option<NodeId>>,
 }
 
 /// The rules that decisions depend on besides the sky.
@@ -143,6 +146,13 @@ impl Beams {
             parts: parts(layout).into(),
             ..Beams::default()
         }
+    }
+
+    /// Continues with the satellites of the same antennas in another lab of the same shape.
+    pub(crate) fn continue_from(&mut self, before: &Beams) {
+        self.states.clone_from(&before.states);
+        self.started = before.started;
+        self.pointed.clone_from(&before.pointed);
     }
 
     /// Resets the state: the next decision is a first one.
@@ -318,8 +328,19 @@ impl Beams {
             }
             return;
         }
+        // Antennas that are pointed by command come first; the others do not exchange satellites with them.
+        let (pointed, beams): (Vec<usize>, Vec<usize>) =
+            beams.partition(|beam| self.pointed.contains_key(beam));
+        for beam in pointed {
+            let chosen = self.choose(rules, (terminal, beam), None, &taken);
+            if let Some(satellite) = chosen {
+                self.load[satellite.index()] += 1;
+                taken.push(satellite);
+            }
+            self.settle(rules, (terminal, beam), chosen, false);
+        }
         let others = taken.len();
-        for beam in beams.clone() {
+        for &beam in &beams {
             let chosen = self.choose(rules, (terminal, beam), None, &taken);
             if let Some(satellite) = chosen {
                 self.load[satellite.index()] += 1;
@@ -327,7 +348,7 @@ impl Beams {
             }
         }
         let mut wanted = taken.split_off(others);
-        for beam in beams.clone() {
+        for &beam in &beams {
             let own = self.states[beam].serving;
             if let Some(at) = wanted.iter().position(|w| Some(*w) == own) {
                 wanted.remove(at);
@@ -415,6 +436,11 @@ impl Beams {
         // With foresight, only satellites that stay long enough are candidates, if there are any.
         let stays = rule.keeps_old() && found.iter().filter(free).any(|f| !f.leaving);
         self.scratch.clear();
+        if let Some(pointed) = self.pointed.get(&beam) {
+            let mut usable = found.iter().filter(free);
+            let own = usable.find(|f| Some(f.satellite) == *pointed);
+            return own.map(|f| f.satellite);
+        }
         let usable = found.iter().filter(free).filter(|f| !(stays && f.leaving));
         self.scratch.extend(usable.map(|f| {
             Candidate {

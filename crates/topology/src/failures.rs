@@ -216,6 +216,22 @@ impl Failures {
         Failures { groups: Vec::new() }
     }
 
+    /// Returns the failures of `layout`, with the times that were given at run time to these, which are those of `own`.
+    pub(crate) fn over(&self, own: &Layout, layout: &Layout) -> Failures {
+        let mut next = Failures::new(layout);
+        let told = |layout: &Layout, group: &Group| is_told(layout, usize::from(group.failure));
+        next.groups.retain(|group| !told(layout, group));
+        for group in self.groups.iter().filter(|group| told(own, group)) {
+            let name = &own.spec().failures[usize::from(group.failure)].name;
+            let place = layout.spec().failures.iter().position(|f| f.name == *name);
+            next.groups.extend(place.map(|place| Group {
+                failure: place as u16,
+                ..group.clone()
+            }));
+        }
+        next
+    }
+
     /// Whether it matters where the Sun is.
     pub(crate) fn need_the_sun(&self) -> bool {
         let eclipse = |g: &Group| matches!(g.hits, Hits::Eclipse { .. });

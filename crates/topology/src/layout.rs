@@ -2,6 +2,7 @@
 //! join.
 
 mod build;
+mod shape;
 
 use crate::class::{Access, EdgeClass, Transit};
 use crate::node::{Node, NodeId, Port, Seat};

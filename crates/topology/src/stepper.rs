@@ -1,6 +1,7 @@
 //! Steps through time: positions, decisions, edges. It reuses its buffers and keeps only the state that
 //! decisions need.
 
+mod adopt;
 mod find;
 mod located;
 mod walk;
@@ -47,6 +48,8 @@ pub struct Stepper {
     ahead: Vec<Located>,
     beams: Beams,
     failures: Failures,
+    /// Whether none of the spec's failures occurs.
+    foresees: bool,
     broken: Broken,
     /// For each laser link, the time when it came or comes up, ns; 0 since the start. Only with acquisition
     /// times.
@@ -119,6 +122,7 @@ impl Stepper {
             ahead: (0..rules).map(|_| Located::default()).collect(),
             beams: Beams::new(&layout),
             failures: Failures::new(&layout),
+            foresees: false,
             broken: Broken::default(),
             isl_up: vec![Reach::default(); layout.isl_links().len()],
             isl_started: false,
@@ -142,6 +146,7 @@ impl Stepper {
     #[must_use]
     pub fn foreseen(mut self) -> Stepper {
         self.failures = Failures::none();
+        self.foresees = true;
         self
     }
 

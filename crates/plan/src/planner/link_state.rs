@@ -2,6 +2,7 @@
 //! `routing.reaction`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use constel_routing::link_state::{LinkStateProtocol, LsaCount, LsdbDigest, Reaction};
 use constel_routing::{Routes, Rule};
@@ -38,6 +39,12 @@ impl LinkState {
             database_changes: 0,
             by_hand: 0,
         }
+    }
+
+    /// Predicts with another layout of the same shape from now on.
+    pub(super) fn adopt(&mut self, layout: &Arc<Layout>) {
+        self.stepper.adopt(Arc::clone(layout));
+        self.computed.clear();
     }
 
     /// Predicts the next step.

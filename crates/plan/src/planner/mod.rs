@@ -11,7 +11,7 @@ mod parting;
 mod ports;
 mod routes;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use constel_link::{EdgeChange, PortId};
@@ -104,6 +104,23 @@ impl Planner {
     /// Repairs these nodes of a triggered failure with the first newly planned step at or after `until_ns`.
     pub fn heal_from(&mut self, failure: &str, nodes: &[NodeId], until_ns: u64) -> bool {
         self.stepper.heal_from(failure, nodes, until_ns)
+    }
+
+    /// Continues with another blueprint of the same shape ([`Layout::shape_differs`]) from the next newly planned step on.
+    ///
+    /// # Panics
+    /// When the blueprint has another shape.
+    pub fn adopt(&mut self, blueprint: Arc<Blueprint>) {
+        self.stepper.adopt(Arc::clone(&blueprint.lab.layout));
+        if let Some(routes) = &mut self.routes {
+            routes.adopt(&blueprint.lab.layout);
+        }
+        self.blueprint = blueprint;
+    }
+
+    /// Has antennas use these satellites from the next newly planned step on, as [`Stepper::point`] does.
+    pub fn point(&mut self, antennas: BTreeMap<usize, Option<NodeId>>) {
+        self.stepper.point(antennas);
     }
 
     /// Returns the lab's blueprint.

@@ -115,6 +115,13 @@ impl RoutePlanner {
         }
     }
 
+    /// Predicts with another layout of the same shape from now on.
+    pub(super) fn adopt(&mut self, layout: &Arc<Layout>) {
+        if let Some(link_state) = &mut self.link_state {
+            link_state.adopt(layout);
+        }
+    }
+
     fn version(&self, failed: &FailedEdges) -> Version {
         let changes = self.link_state.as_ref().map(LinkState::database_changes);
         changes.unwrap_or_else(|| failed.version())

@@ -214,7 +214,7 @@ impl Stepper {
 
     /// Walks to `step` from where the past has been forgotten by then; from the start where that is not known.
     fn walk_from_any_past(&mut self, step: u64, effort: &mut Effort<'_>) -> Result<(), Far> {
-        if !self.antennas_by_themselves() {
+        if !self.antennas_by_themselves() || !self.beams.pointed.is_empty() {
             return self.walk(0..step, effort);
         }
         // Changes that began before are completed by then, and those that begin until then are known.
