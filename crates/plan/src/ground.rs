@@ -73,23 +73,29 @@ fn terminal(terminal: &model::Terminal, start: Utc, rules: &mut Vec<GslSpec>) ->
     }
 }
 
+/// Converts a policy. Slots of schedulers are counted from `start`, lab time zero; they are longer than zero.
+#[must_use]
+pub fn gsl_policy(policy: &model::Policy, start: Utc) -> GslPolicy {
+    match *policy {
+        model::Policy::Plain(plain) => GslPolicy::Plain(plain),
+        model::Policy::Hysteresis(gain) => GslPolicy::Hysteresis {
+            gain_deg: gain.deg(),
+        },
+        model::Policy::Scheduler(slot) => {
+            // Slots begin at second 12 of the minute; the phase is relative to the start of the lab.
+            let anchor = i128::from(12_000_000_000_i64) - i128::from(start.unix_ns());
+            let phase = anchor.rem_euclid(i128::from(slot.ns()));
+            GslPolicy::Scheduler {
+                period_ns: slot.ns().unsigned_abs(),
+                phase_ns: u64::try_from(phase).unwrap_or(0),
+            }
+        }
+    }
+}
+
 fn gsl_spec(rule: &model::GslRule, start: Utc) -> GslSpec {
     GslSpec {
-        policy: match rule.policy {
-            model::Policy::Plain(plain) => GslPolicy::Plain(plain),
-            model::Policy::Hysteresis(gain) => GslPolicy::Hysteresis {
-                gain_deg: gain.deg(),
-            },
-            model::Policy::Scheduler(slot) => {
-                // Slots begin at second 12 of the minute; the phase is relative to the start of the lab.
-                let anchor = i128::from(12_000_000_000_i64) - i128::from(start.unix_ns());
-                let phase = anchor.rem_euclid(i128::from(slot.ns()));
-                GslPolicy::Scheduler {
-                    period_ns: slot.ns().unsigned_abs(),
-                    phase_ns: u64::try_from(phase).unwrap_or(0),
-                }
-            }
-        },
+        policy: gsl_policy(&rule.policy, start),
         outage_ns: rule.handover_outage.ns().unsigned_abs(),
         make_before_break: rule.handover_kind == model::HandoverKind::MakeBeforeBreak,
     }

@@ -42,7 +42,25 @@ impl Lab {
     /// # Errors
     /// All errors of its form, of its meaning, and of the files that it names.
     pub fn read(file_name: &str, bytes: &[u8], files: &dyn Files) -> Result<Self, Diagnostics> {
-        read_scenario_with(file_name, bytes, files, Self::lay_out)
+        read_scenario_with(file_name, bytes, files, |scenario, errors| {
+            Self::lay_out(scenario, errors, Vec::new())
+        })
+    }
+
+    /// Reads a changed scenario file of a running lab, and lays it out. Effects of links keep the numbers that they have in the
+    /// running lab, and new ones get further numbers.
+    ///
+    /// # Errors
+    /// As [`Lab::read`].
+    pub fn read_over(
+        &self,
+        file_name: &str,
+        bytes: &[u8],
+        files: &dyn Files,
+    ) -> Result<Self, Diagnostics> {
+        read_scenario_with(file_name, bytes, files, |scenario, errors| {
+            Self::lay_out(scenario, errors, self.profiles.to_vec())
+        })
     }
 
     /// Lays a scenario out.
@@ -50,11 +68,16 @@ impl Lab {
     /// # Errors
     /// All errors in element files (with their own file and line), orbits and node names.
     pub fn new(scenario: Scenario) -> Result<Self, Diagnostics> {
-        Self::lay_out(scenario, Diagnostics::new())
+        Self::lay_out(scenario, Diagnostics::new(), Vec::new())
     }
 
-    /// Lays a scenario out. If there are errors already, only the files of its constellations are read, for their errors.
-    fn lay_out(mut scenario: Scenario, mut errors: Diagnostics) -> Result<Self, Diagnostics> {
+    /// Lays a scenario out. If there are errors already, only the files of its constellations are read, for their errors. The
+    /// first effects of links are `profiles`.
+    fn lay_out(
+        mut scenario: Scenario,
+        mut errors: Diagnostics,
+        profiles: Vec<Effects>,
+    ) -> Result<Self, Diagnostics> {
         let Flights {
             orbits,
             constellations,
@@ -63,7 +86,7 @@ impl Lab {
             left_out,
             shells,
             ages,
-        } = fly(&scenario, &mut errors);
+        } = fly(&scenario, &mut errors, profiles);
         let mut errors = errors.or(Diagnostics::new())?;
         let satellites = constellations.iter().flat_map(|k| &k.satellites);
         let names = satellites.map(|satellite| satellite.name.as_str());
@@ -153,8 +176,11 @@ struct Flights {
 }
 
 /// Reads the files of the constellations and places their satellites.
-fn fly(scenario: &Scenario, errors: &mut Diagnostics) -> Flights {
-    let mut flights = Flights::default();
+fn fly(scenario: &Scenario, errors: &mut Diagnostics, profiles: Vec<Effects>) -> Flights {
+    let mut flights = Flights {
+        profiles,
+        ..Flights::default()
+    };
     // Walker patterns have no file, and a wrong one has been reported.
     let reads_files_only = !errors.is_empty();
     for constellation in &scenario.constellations {

@@ -4,6 +4,7 @@ mod addresses;
 mod cable_failures;
 mod chosen_routes;
 mod daemon_networks;
+mod difference;
 mod disruptions;
 mod expectations;
 mod file_kinds;

@@ -3,7 +3,7 @@
 use constel_link::Effects;
 use constel_topology::PlainPolicy;
 use constel_units::{Angle, DataRate, DataSize, Length, Ratio, TimeSpan};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::raw::numbered;
 
@@ -236,7 +236,7 @@ pub struct CrossShell {
 }
 
 /// How a station chooses its satellite.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
     /// The station's current satellite until another is higher by this.

@@ -24,6 +24,36 @@ impl Flow {
         TimeSpan::from_ns(self.at.ns() + self.length.ns())
     }
 
+    /// The node and port of its server; `None`: it has none.
+    pub fn server(&self) -> Option<(&Name, u16)> {
+        match &self.action {
+            Action::Ping(ping) => match ping.tool {
+                PingTool::Probe { port } => Some((&ping.to.node, port)),
+                PingTool::Ping => None,
+            },
+            Action::Iperf3(iperf3) if iperf3.reverse => Some((&iperf3.from, iperf3.port)),
+            Action::Iperf3(iperf3) => Some((&iperf3.to.node, iperf3.port)),
+            Action::Http(http) => Some((&http.from, http.port)),
+            Action::Transfer(transfer) => Some((&transfer.from, transfer.port)),
+            Action::Run(_) => None,
+        }
+    }
+
+    /// Has its server listen on another port; without a server nothing changes.
+    pub fn set_server_port(&mut self, to: u16) {
+        match &mut self.action {
+            Action::Ping(ping) => {
+                if let PingTool::Probe { port } = &mut ping.tool {
+                    *port = to;
+                }
+            }
+            Action::Iperf3(iperf3) => iperf3.port = to,
+            Action::Http(http) => http.port = to,
+            Action::Transfer(transfer) => transfer.port = to,
+            Action::Run(_) => {}
+        }
+    }
+
     /// Port of its TCP server; `None`: it has none.
     pub fn tcp_port(&self) -> Option<u16> {
         match &self.action {
