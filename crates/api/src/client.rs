@@ -10,13 +10,13 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use crate::answers::{
-    BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LinkSet, LinkShown, Loads, MemberSet,
-    NetworkShown, NodeAccess, NodesSet, Paths, Routes, RulesChanged, ScenarioShown, Shown,
-    UserFileSet, Version,
+    Applied, BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LinkSet, LinkShown, Loads,
+    MemberSet, NetworkShown, NodeAccess, NodesSet, Paths, Routes, RulesChanged, ScenarioShown,
+    Shown, StationsSet, UserFileSet, Version,
 };
 use crate::{
-    ApiError, CaptureOrder, Event, NodeChange, PROTOCOL, Read, Request, RuleChange, SOCKET_NAME,
-    SetLink, Write,
+    ApiError, ApplyOrder, CaptureOrder, Event, NodeChange, PROTOCOL, Read, Request, RuleChange,
+    SOCKET_NAME, SetLink, StationChange, Write,
 };
 
 /// Longest wait for an answer.
@@ -225,6 +225,27 @@ impl Client {
             change,
             wait,
         })
+    }
+
+    /// Compares a changed scenario with the present one and, unless it is a dry run or a change is refused, has the lab run the
+    /// changed one.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn apply(&mut self, order: ApplyOrder) -> Result<Applied, ClientError> {
+        self.ask(Write::Apply(order))
+    }
+
+    /// Changes how stations choose their satellites.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn set_station(
+        &mut self,
+        stations: Vec<String>,
+        change: StationChange,
+    ) -> Result<StationsSet, ClientError> {
+        self.ask(Write::SetStation { stations, change })
     }
 
     /// Returns the traffic of every edge so far.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::answers::{BriefEffects, Catalogued, DelayRange, DelaySet};
-use crate::request::NodeChange;
+use crate::request::{NodeChange, StationChange};
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,6 +29,7 @@ impl EventData {
         let (one, many): ([Option<&String>; 2], &[String]) = match self {
             Self::Failure { objects, .. } | Self::Repair { objects, .. } => ([None; 2], objects),
             Self::NodesMoved { nodes, .. } | Self::NodesSet { nodes, .. } => ([None; 2], nodes),
+            Self::StationsSet { stations, .. } => ([None; 2], stations),
             Self::Handover { from, to, .. } => ([from.as_ref(), to.as_ref()], &[]),
             Self::DisjointPaths { between, .. } => ([None; 2], between),
             Self::LinkSet { link, .. } => ([Some(link), None], &[]),
@@ -57,6 +58,7 @@ impl EventData {
             | Self::FlowEnded { .. }
             | Self::Older { .. }
             | Self::RulesChanged { .. }
+            | Self::ScenarioChanged { .. }
             | Self::DelaysSet { .. }
             | Self::Confirmed
             | Self::Unconfirmed
@@ -141,6 +143,22 @@ pub enum EventData {
         change: NodeChange,
         /// The nodes that it changed.
         nodes: Vec<String>,
+    },
+    /// The lab runs a changed scenario from now on.
+    ScenarioChanged {
+        /// The file, as the user named it.
+        file: String,
+        /// Name of the copy of its text in the results.
+        copy: String,
+        /// The keys that changed.
+        keys: Vec<String>,
+    },
+    /// Stations were attached to satellites, detached or given a policy by hand.
+    StationsSet {
+        /// How.
+        change: StationChange,
+        /// The stations.
+        stations: Vec<String>,
     },
     /// A member of a network was brought into it by hand.
     MemberJoined {

@@ -47,7 +47,10 @@ pub mod summary;
 pub use client::{CaptureStream, Client, ClientError, Events};
 pub use error::{ApiError, ErrorCode};
 pub use event::{Event, EventData};
-pub use request::{CaptureOrder, NodeChange, PROTOCOL, Read, Request, RuleChange, SetLink, Write};
+pub use request::{
+    ApplyOrder, CaptureOrder, NodeChange, PROTOCOL, Read, Request, RuleChange, SetLink,
+    StationChange, Write,
+};
 pub use schema::schema_json;
 pub use server::{LabReader, LabWriter, Server};
 pub use stream::{CaptureItem, CaptureSource};

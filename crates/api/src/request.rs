@@ -1,6 +1,7 @@
 //! Questions to a running lab: those that change nothing apart from those that do.
 
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 
 use constel_link::Effects;
 use schemars::JsonSchema;
@@ -143,6 +144,47 @@ impl NodeChange {
     }
 }
 
+/// A changed scenario for a running lab.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApplyOrder {
+    /// Text of the scenario file.
+    pub text: String,
+    /// The file, for messages.
+    pub file: String,
+    /// The folder beside which other files are looked for, from the root.
+    pub folder: PathBuf,
+    /// Only compare: change nothing.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// How stations choose their satellites from now on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum StationChange {
+    /// An antenna uses this satellite, and is dark while it cannot use it.
+    Attach {
+        /// The satellite's node name.
+        satellite: String,
+        /// The antenna, from 0 in the order of the station's terminals. Default: the one that uses the satellite, or else 0.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        antenna: Option<usize>,
+    },
+    /// An antenna uses no satellite.
+    Detach {
+        /// The antenna; default: all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        antenna: Option<usize>,
+    },
+    /// All antennas choose by a policy again.
+    Policy {
+        /// The policy, as in a scenario. Default: the one of the scenario.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        policy: Option<Value>,
+    },
+}
+
 /// The frames to capture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -171,6 +213,16 @@ pub enum Write {
         /// Answer only when computed routes have followed links that failed.
         #[serde(default = "yes")]
         wait: bool,
+    },
+    /// Compares a changed scenario with the one that the lab runs and, unless a change is refused, runs the changed one from now
+    /// on. Answer: [`Applied`](crate::answers::Applied).
+    Apply(ApplyOrder),
+    /// Changes how stations choose their satellites. Answer: [`StationsSet`](crate::answers::StationsSet).
+    SetStation {
+        /// The stations' node names.
+        stations: Vec<String>,
+        /// How.
+        change: StationChange,
     },
     /// Brings a member into its network, or takes it out. Answer: [`MemberSet`](crate::answers::MemberSet).
     SetMember {
@@ -280,8 +332,10 @@ pub enum Request {
 
 impl Request {
     /// Verbs of [`Write`]; all others are of [`Read`].
-    const WRITES: [&str; 11] = [
+    const WRITES: [&str; 13] = [
+        "apply",
         "set-link",
+        "set-station",
         "set-nodes",
         "set-member",
         "set-delays",
@@ -330,7 +384,7 @@ mod tests {
     #[test]
     fn every_question_is_read_back_as_what_it_is() {
         let (a, b) = ("a".to_owned(), "b".to_owned());
-        let requests: [Request; 22] = [
+        let requests: [Request; 24] = [
             Read::Version.into(),
             Read::State.into(),
             Read::Show.into(),
@@ -356,6 +410,21 @@ mod tests {
                 nodes: vec![a.clone()],
                 change: NodeChange::Restart,
                 wait: false,
+            }
+            .into(),
+            Write::Apply(ApplyOrder {
+                text: "constel: 1".to_owned(),
+                file: "x.yaml".to_owned(),
+                folder: "/tmp".into(),
+                dry_run: true,
+            })
+            .into(),
+            Write::SetStation {
+                stations: vec![a.clone()],
+                change: StationChange::Attach {
+                    satellite: a.clone(),
+                    antenna: Some(1),
+                },
             }
             .into(),
             Write::SetDelays {

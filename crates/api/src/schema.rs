@@ -5,9 +5,9 @@ use schemars::generate::SchemaSettings;
 use serde_json::json;
 
 use crate::answers::{
-    BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LinkSet, LinkShown, ListedLab, Loads,
-    MemberSet, NetworkShown, NodeAccess, NodesSet, Paths, Routes, RulesChanged, ScenarioShown,
-    Shown, UserFileSet, Version,
+    Applied, BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LinkSet, LinkShown, ListedLab,
+    Loads, MemberSet, NetworkShown, NodeAccess, NodesSet, Paths, Routes, RulesChanged,
+    ScenarioShown, Shown, StationsSet, UserFileSet, Version,
 };
 use crate::manifest::Manifest;
 use crate::summary::Summary;
@@ -52,6 +52,8 @@ struct Answers {
     capture: Capturing,
     set_link: LinkSet,
     set_nodes: NodesSet,
+    apply: Applied,
+    set_station: StationsSet,
     set_member: MemberSet,
     set_delays: DelaysSet,
     networks: Vec<NetworkShown>,

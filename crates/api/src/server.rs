@@ -13,14 +13,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
 use crate::answers::{
-    BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LinkSet, LinkShown, Loads, MemberSet,
-    NetworkShown, NodeAccess, NodesSet, Paths, Routes, RulesChanged, ScenarioShown, Shown,
-    UserFileSet, Version,
+    Applied, BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LinkSet, LinkShown, Loads,
+    MemberSet, NetworkShown, NodeAccess, NodesSet, Paths, Routes, RulesChanged, ScenarioShown,
+    Shown, StationsSet, UserFileSet, Version,
 };
 use crate::stream::{self, CaptureSource};
 use crate::{
-    ApiError, CaptureOrder, ErrorCode, Next, NodeChange, PROTOCOL, REQUEST_LIMIT_BYTES, Read,
-    Request, RuleChange, SetLink, Subscription, Write,
+    ApiError, ApplyOrder, CaptureOrder, ErrorCode, Next, NodeChange, PROTOCOL, REQUEST_LIMIT_BYTES,
+    Read, Request, RuleChange, SetLink, StationChange, Subscription, Write,
 };
 
 /// Interval at which a follower of events is checked while no event occurs. A client that has left is removed then.
@@ -113,6 +113,26 @@ pub trait LabWriter: LabReader {
         _change: NodeChange,
         _wait: bool,
     ) -> Result<NodesSet, ApiError> {
+        Err(not_a_lab())
+    }
+    /// Compares a changed scenario with the present one and, unless it is a dry run or a change is refused, runs the changed one.
+    ///
+    /// # Errors
+    /// [`ErrorCode::BadValue`] if the scenario is not valid; [`ErrorCode::NotALab`], [`ErrorCode::Unsupported`],
+    /// [`ErrorCode::ComingUp`]. In these cases, nothing was changed. [`ErrorCode::Failed`] if the host refuses.
+    fn apply(&self, _order: &ApplyOrder) -> Result<Applied, ApiError> {
+        Err(not_a_lab())
+    }
+    /// Changes how stations choose their satellites.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NodeNotFound`], [`ErrorCode::BadValue`], [`ErrorCode::NotALab`], [`ErrorCode::Unsupported`],
+    /// [`ErrorCode::ComingUp`]. In all cases, nothing was changed.
+    fn set_station(
+        &self,
+        _stations: &[String],
+        _change: &StationChange,
+    ) -> Result<StationsSet, ApiError> {
         Err(not_a_lab())
     }
     /// Brings a member into its network, or takes it out.
@@ -342,6 +362,8 @@ fn answer_write(out: &mut impl io::Write, lab: &dyn LabWriter, write: Write) -> 
             change,
             wait,
         } => reply(out, lab.set_nodes(&nodes, change, wait)),
+        Write::Apply(order) => reply(out, lab.apply(&order)),
+        Write::SetStation { stations, change } => reply(out, lab.set_station(&stations, &change)),
         Write::SetMember {
             network,
             node,

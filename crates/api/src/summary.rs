@@ -480,6 +480,8 @@ pub enum ClientEnd {
     AtItsTime,
     /// Its time was over while its node was down.
     NodeDown,
+    /// It was removed from the scenario while the lab ran.
+    Removed,
     /// The run ended before its time was over; it was still running.
     CutShort,
     /// It could not be started.

@@ -192,7 +192,7 @@ impl Programs {
 fn judge(ended: &Ended, err: &Path) -> (FlowStatus, Option<String>) {
     match ended {
         Ended::NotStarted(reason) => (FlowStatus::Failed, Some(reason.clone())),
-        Ended::CutShort => (FlowStatus::CutShort, None),
+        Ended::CutShort | Ended::Removed => (FlowStatus::CutShort, None),
         Ended::ByItself { exit, .. } | Ended::Full { exit, .. } if !exit.is_success() => {
             let how = constel_lab::exit_in_full(*exit, err);
             (FlowStatus::Failed, Some(how))

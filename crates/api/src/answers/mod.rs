@@ -1,5 +1,6 @@
 //! Replies of a lab, one type for each request.
 
+mod apply;
 mod link;
 mod loads;
 mod middlebox;
@@ -13,6 +14,7 @@ use constel_link::PlaneReport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use apply::{Applied, ChangeWord, ScenarioChange, StationsSet};
 pub use link::{
     BriefEffects, DelayRange, DelaySet, DelaysSet, EdgeSet, EdgeShown, LinkSet, LinkShown,
     MemberSet, MemberShown, NetworkShown, NodesSet, RoutesAfter,

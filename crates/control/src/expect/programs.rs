@@ -151,6 +151,7 @@ fn in_words(name: &Name, end: ClientEnd) -> String {
         ClientEnd::NodeDown => {
             format!("the node of flow `{name}` was down when its time was over")
         }
+        ClientEnd::Removed => format!("flow `{name}` was removed from the scenario"),
         ClientEnd::CutShort => format!("flow `{name}` was running when the run ended"),
         ClientEnd::NotStarted => format!("flow `{name}` could not be started"),
     }

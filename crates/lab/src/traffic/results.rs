@@ -42,6 +42,8 @@ pub enum Ended {
     AtItsTime,
     /// Its time was over while its node was down.
     NodeDown,
+    /// It was removed from the scenario while the lab ran.
+    Removed,
     /// The run ended before its time was over.
     CutShort,
 }
@@ -59,6 +61,7 @@ impl Ended {
             },
             Self::AtItsTime => ClientEnd::AtItsTime,
             Self::NodeDown => ClientEnd::NodeDown,
+            Self::Removed => ClientEnd::Removed,
             Self::CutShort => ClientEnd::CutShort,
         }
     }
@@ -193,11 +196,16 @@ fn judge(job: &Job, ended: &Ended) -> (FlowStatus, Option<String>, Outcome) {
             "it was ended, since it wrote more than {} MiB",
             output::KEPT_BYTES >> 20
         )),
-        (Ended::CutShort, parsed) => match &job.flow.action {
-            Action::Ping(_) if by_rows => (FlowStatus::CutShort, None, parsed.unwrap_or_default()),
-            Action::Ping(_) => (FlowStatus::CutShort, None, parse_ended_ping(&text)),
-            _ => (FlowStatus::CutShort, None, Outcome::default()),
-        },
+        (Ended::CutShort | Ended::Removed, parsed) => {
+            let removed = "it was removed from the scenario while the lab ran";
+            let reason = matches!(ended, Ended::Removed).then(|| removed.to_owned());
+            let outcome = match &job.flow.action {
+                Action::Ping(_) if by_rows => parsed.unwrap_or_default(),
+                Action::Ping(_) => parse_ended_ping(&text),
+                _ => Outcome::default(),
+            };
+            (FlowStatus::CutShort, reason, outcome)
+        }
         (Ended::ByItself { exit, .. }, _)
             if matches!(job.flow.action, Action::Run(_)) && !exit.is_success() =>
         {

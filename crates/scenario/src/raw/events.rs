@@ -67,6 +67,8 @@ event_kinds! {
     "A node joined a network by hand." MemberJoined "member-joined" Any,
     "A node left a network by hand." MemberLeft "member-left" Any,
     "Nodes were failed, stopped, paused or brought back by hand." NodesSet "nodes-set" Any,
+    "The lab runs a changed scenario." ScenarioChanged "scenario-changed" Nothing,
+    "Stations were attached to satellites, detached or given a policy by hand." StationsSet "stations-set" Any,
     "Delays of a network were changed by hand." DelaysSet "delays-set" Any,
     "A station changed its satellite." Handover "handover" Any,
     "The packets of a flow take another path." PathChanged "path-changed" Any,
