@@ -18,7 +18,7 @@ LONG_DEBTS = {
     "host src/process/birth.rs carry_out": 110,
     "host src/process/spawn.rs start": 119,
     "lab src/life/bring_up.rs fabric": 128,
-    "lab src/life/session.rs bring_up_and_down": 116,
+    "lab src/life/session.rs bring_up_and_down": 112,
     "plan src/planner/routes.rs plan": 113,
     "scenario src/resolve/routing/mod.rs resolve": 119,
 }

@@ -283,6 +283,15 @@ export type Event = ({
   change: NodeChange;
   nodes: (string)[];
 } | {
+  kind: "scenario-changed";
+  file: string;
+  copy: string;
+  keys: (string)[];
+} | {
+  kind: "stations-set";
+  change: StationChange;
+  stations: (string)[];
+} | {
   kind: "member-joined";
   network: string;
   node: string;
@@ -401,6 +410,18 @@ export type Event = ({
 });
 
 export type NodeChange = "fail" | "heal" | "stop" | "start" | "restart" | "pause" | "resume";
+
+export type StationChange = {
+  kind: "attach";
+  satellite: string;
+  antenna?: number | null;
+} | {
+  kind: "detach";
+  antenna?: number | null;
+} | {
+  kind: "policy";
+  policy?: unknown;
+};
 
 export type DelaySet = {
   from: string;
@@ -779,6 +800,8 @@ export type ClientEnd = {
   how: "at-its-time";
 } | {
   how: "node-down";
+} | {
+  how: "removed";
 } | {
   how: "cut-short";
 } | {

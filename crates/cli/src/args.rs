@@ -1,6 +1,7 @@
 //! The command line: verbs and their flags. Doc comments are the help texts; [`examples`] follow the flags.
 
 mod agent;
+mod apply;
 mod examples;
 mod image;
 mod info;
@@ -27,6 +28,7 @@ use constel_scenario::Setting;
 use constel_units::TimeSpan;
 
 pub(crate) use agent::{Agent, ListMachines, WorkerArgs};
+pub(crate) use apply::{Apply, StationArgs, StationVerb};
 pub(crate) use image::{Image, ImageBuild, ImageImport, ImageVerb};
 pub(crate) use info::{Info, InfoVerb};
 pub(crate) use init::{Completion, Demo, Init, Man, Names};
@@ -78,6 +80,9 @@ pub(crate) enum Verb {
     /// Take a lab of `up` down and start it again.
     #[command(after_help = examples::RESTART)]
     Restart(Restart),
+    /// Change the scenario of a running lab, without touching the parts that stay.
+    #[command(after_help = examples::APPLY)]
+    Apply(Apply),
     /// Run a scenario with several seeds and values, and compare.
     #[command(after_help = examples::SWEEP)]
     Sweep(Sweep),
@@ -126,6 +131,9 @@ pub(crate) enum Verb {
     /// Stop, start, pause or fail nodes of a running lab.
     #[command(after_help = examples::NODE)]
     Node(Node),
+    /// Attach stations to satellites, detach them, or give them a policy.
+    #[command(after_help = examples::STATION)]
+    Station(StationArgs),
     /// Show a lab's networks, or change their members and delays.
     #[command(after_help = examples::NETWORK)]
     Network(Network),

@@ -1,6 +1,7 @@
 //! One file per verb.
 
 mod agent;
+mod apply;
 mod capture;
 mod check;
 mod clean;
@@ -37,6 +38,7 @@ mod run;
 mod scenario;
 mod shell;
 mod show;
+mod station;
 mod sweep;
 mod test;
 mod there;
@@ -86,6 +88,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Verb::Run(args) => run::run(&args),
         Verb::Up(args) => up::run(&args),
         Verb::Restart(args) => up::restart(&args),
+        Verb::Apply(args) => apply::run(&args),
         Verb::Logs(args) => logs::run(&args),
         Verb::Sweep(args) => sweep::run(&args),
         Verb::Test(args) => test::run(&args),
@@ -104,6 +107,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Verb::Info(args) => info::run(&args),
         Verb::Link(args) => link::run(&args),
         Verb::Node(args) => node::run(&args),
+        Verb::Station(args) => station::run(&args),
         Verb::Network(args) => network::run(&args),
         Verb::Routes(args) => routes::run(&args),
         Verb::Path(args) => path::run(&args),

@@ -234,6 +234,8 @@ fn command_lines_that_make_no_sense() {
         ("unknown-verb", &["rnu", "small.yaml"]),
         ("unknown-flag", &["run", "small.yaml", "--resluts", "x"]),
         ("no-file", &["run"]),
+        ("apply-no-file", &["apply"]),
+        ("no-satellite", &["station", "attach", "mine", "west"]),
         ("for-nothing", &["run", "small.yaml", "--for", "0s"]),
         ("for-without-unit", &["run", "small.yaml", "--for", "5"]),
         ("bad-lab-name", &["run", "small.yaml", "--name", "My Lab"]),

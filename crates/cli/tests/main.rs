@@ -1,6 +1,7 @@
 //! The crate's integration tests: one program, so that they are linked once.
 
 mod agents;
+mod apply;
 mod capture;
 mod carrier;
 mod catalogue;

@@ -6,12 +6,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use constel_api::answers::{
-    BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LabState, LinkSet, LinkShown, ListedLab,
-    Loads, MemberSet, NetworkShown, NodesSet, Paths, Routes, RulesChanged, ScenarioShown, Shown,
-    UserFileSet, Version,
+    Applied, BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LabState, LinkSet, LinkShown,
+    ListedLab, Loads, MemberSet, NetworkShown, NodesSet, Paths, Routes, RulesChanged,
+    ScenarioShown, Shown, StationsSet, UserFileSet, Version,
 };
 use constel_api::{
-    CaptureOrder, CaptureStream, Client, ClientError, Events, NodeChange, RuleChange, SetLink,
+    ApplyOrder, CaptureOrder, CaptureStream, Client, ClientError, Events, NodeChange, RuleChange,
+    SetLink, StationChange,
 };
 use constel_host::claim::{self, LabEntry, LabName, RuntimeDir};
 use constel_host::clean::{Beyond, HostReport, clean_all, clean_lab};
@@ -22,6 +23,7 @@ use constel_units::files;
 use crate::engines::Engines;
 use crate::error::Error;
 use crate::node::require_privilege;
+use crate::scenario::Scenario;
 
 /// The lab's own process takes it down; a large one needs a while.
 const DOWN_WITHIN: Duration = Duration::from_secs(180);
@@ -298,6 +300,43 @@ impl Lab {
         wait: bool,
     ) -> Result<NodesSet, Error> {
         self.ask(|mut client| client.set_nodes(nodes, change, wait))
+    }
+
+    /// Compares a changed scenario with the one that the lab runs and, unless a change is refused, has the lab run the changed
+    /// one. With `dry_run` nothing is changed. Other files of the scenario are looked for beside its file.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::NoAnswer`]; [`Error::Process`] if the working folder is gone.
+    pub fn apply(&self, scenario: &Scenario, dry_run: bool) -> Result<Applied, Error> {
+        let folder = Path::new(&scenario.file).parent().unwrap_or(Path::new(""));
+        let folder = std::path::absolute(Path::new(".").join(folder)).map_err(Error::Process)?;
+        let order = ApplyOrder {
+            text: scenario.text.clone(),
+            file: scenario.file.clone(),
+            folder,
+            dry_run,
+        };
+        self.apply_order(order)
+    }
+
+    /// As [`Self::apply`], for a scenario as text.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], also if the scenario is not valid; [`Error::NoAnswer`].
+    pub fn apply_order(&self, order: ApplyOrder) -> Result<Applied, Error> {
+        self.ask(|mut client| client.apply(order))
+    }
+
+    /// Changes how stations choose their satellites.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::NoAnswer`].
+    pub fn set_station(
+        &self,
+        stations: Vec<String>,
+        change: StationChange,
+    ) -> Result<StationsSet, Error> {
+        self.ask(|mut client| client.set_station(stations, change))
     }
 
     /// Brings a member into its network, or takes it out: it keeps its port, and has no edges there. Returns when that is in force and

@@ -26,8 +26,10 @@ const ROWS_READ: usize = 2_000_000;
 const MOST_COLUMNS: usize = 32;
 
 /// The verbs of [`Write`] that are carried out from here.
-pub(crate) const WRITES: [&str; 5] = [
+pub(crate) const WRITES: [&str; 7] = [
+    "apply",
     "set-link",
+    "set-station",
     "set-nodes",
     "set-member",
     "change-rules",
@@ -249,8 +251,13 @@ pub(crate) fn change(shared: &Shared, body: &[u8]) -> Answer {
         let verb = order.get("verb").and_then(Value::as_str);
         let order: Write = serde_json::from_value(order.clone()).map_err(bad)?;
         if !verb.is_some_and(|verb| WRITES.contains(&verb)) {
+            let words = "the web view changes the scenario, links, nodes, stations, members, flows and rules, and nothing else";
+            return Ok(Answer::refused(403, words));
+        }
+        // Flows of a scenario can be commands.
+        if matches!(order, Write::Apply(_)) && shared.shell.is_none() {
             let words =
-                "the web view changes links, nodes, members, flows and rules, and nothing else";
+                "a changed scenario can run programs: `constel web --write --shell` allows it";
             return Ok(Answer::refused(403, words));
         }
         write(lab(shared)?, order)
@@ -278,6 +285,10 @@ fn write(lab: &Lab, order: Write) -> Given {
         } => lab
             .set_nodes(nodes, change, wait)
             .map(|answer| Answer::json(&answer)),
+        Write::SetStation { stations, change } => lab
+            .set_station(stations, change)
+            .map(|answer| Answer::json(&answer)),
+        Write::Apply(order) => lab.apply_order(order).map(|answer| Answer::json(&answer)),
         Write::SetMember {
             network,
             node,

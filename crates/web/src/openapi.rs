@@ -3,7 +3,8 @@
 
 use constel_api::Write;
 use constel_api::answers::{
-    BoxShown, LinkSet, MemberSet, NetworkShown, Paths, Routes, RulesChanged,
+    Applied, BoxShown, LinkSet, MemberSet, NetworkShown, NodesSet, Paths, Routes, RulesChanged,
+    StationsSet,
 };
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema, json_schema};
@@ -247,9 +248,12 @@ fn change(generator: &mut SchemaGenerator) -> Value {
         .definitions_mut()
         .insert("Order".to_owned(), order.to_value());
     let done = json_schema!({
-        "description": "By what was ordered: a link, a member, rules; `true` for `confirm`; the number of a flow.",
+        "description": "By what was ordered: a scenario, a link, nodes, stations, a member, rules; `true` for `confirm`; the number of a flow.",
         "anyOf": [
+            generator.subschema_for::<Applied>(),
             generator.subschema_for::<LinkSet>(),
+            generator.subschema_for::<NodesSet>(),
+            generator.subschema_for::<StationsSet>(),
             generator.subschema_for::<MemberSet>(),
             generator.subschema_for::<RulesChanged>(),
             { "const": true },

@@ -159,6 +159,25 @@ Examples:
   constel node stop mine 'iridium-p00-*'
   constel node start mine 'iridium-p00-*'";
 
+pub(super) const STATION: &str = "\
+Changes hold from a step of the scenario on, at most two steps later, until the next one. An attached antenna is dark while it cannot use
+its satellite.
+
+Examples:
+  constel station attach mine tokyo iridium-p00-s00
+  constel station detach mine tokyo
+  constel station policy mine tokyo
+  constel station policy mine '*' --to hysteresis=5deg";
+
+pub(super) const APPLY: &str = "\
+Failures, flows, policies and the values of links change while the lab runs. If anything else differs, nothing is changed, and the exit code
+is 1.
+
+Examples:
+  constel apply mine.yaml --dry-run
+  constel apply mine.yaml
+  constel apply other.yaml --name mine";
+
 pub(super) const NETWORK: &str = "\
 `join` and `leave` return when computed routes have followed.
 

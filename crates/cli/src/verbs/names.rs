@@ -80,7 +80,7 @@ fn candidates(command: &Command, words: &[String], known: &impl Known) -> Vec<St
     let nodes = || value("lab").map(|lab| known.nodes(lab)).unwrap_or_default();
     let mut names = match id.as_str() {
         "lab" | "labs" | "target" => known.labs(),
-        "node" | "nodes" | "a" | "b" | "of" => nodes(),
+        "node" | "nodes" | "a" | "b" | "of" | "satellite" => nodes(),
         // The arguments of `cp`: a path in a node.
         "from" | "to" => nodes().into_iter().map(|node| node + ":").collect(),
         "network" => value("lab")

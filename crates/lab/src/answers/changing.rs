@@ -205,7 +205,7 @@ impl View {
     /// # Errors
     /// When a name is unknown, there is no such link, or a value is not valid.
     pub(super) fn impairing(&self, held: &Held, order: &SetLink) -> Result<Impairing, ApiError> {
-        let blueprint = &held.kernels.blueprint;
+        let blueprint = &held.blueprint;
         let named = |name: &str| find(blueprint, name);
         // A single name with `/` is a port; every other form names a link.
         let port = match order.b {

@@ -1,3 +1,4 @@
+mod apply;
 pub(crate) mod by_hand;
 pub(crate) mod capture;
 mod changing;
@@ -10,6 +11,8 @@ pub(crate) mod members;
 pub(crate) mod node_states;
 mod nodes;
 pub(crate) mod orders;
+mod stations;
+pub(crate) mod steering;
 pub(crate) mod view;
 mod written;
 

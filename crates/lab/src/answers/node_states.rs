@@ -1,4 +1,4 @@
-//! The state of nodes that users fail, stop or pause by command, and the orders to the step loop.
+//! The state of nodes that users fail, stop or pause by command, the flows that they end, and the orders to the step loop.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::SyncSender;
@@ -11,7 +11,7 @@ use constel_topology::NodeId;
 /// The failure of the topology with the nodes that are failed by command. Names of failures in scenarios have no space.
 pub(crate) const BY_HAND: &str = "by hand";
 
-/// The nodes that were changed by command, and the orders to the step loop.
+/// The nodes and flows that were changed by command, and the orders to the step loop.
 #[derive(Debug, Default)]
 pub(crate) struct NodesByHand {
     inner: Mutex<Inner>,
@@ -28,6 +28,8 @@ pub(super) struct Inner {
     pub(super) stopped: BTreeSet<NodeId>,
     pub(super) paused: BTreeSet<NodeId>,
     pub(super) orders: Vec<Order>,
+    /// Flows that were removed from the scenario, by name.
+    pub(super) ended_flows: BTreeSet<String>,
 }
 
 /// An order to the step loop: to stop supervising the programs of nodes, because they are killed, or to start them again.
@@ -58,6 +60,16 @@ impl NodesByHand {
     /// Returns the failed nodes.
     pub(crate) fn failed(&self) -> Vec<NodeId> {
         self.lock().failed.keys().copied().collect()
+    }
+
+    /// Ends flows, running or to come.
+    pub(super) fn end_flows(&self, names: impl IntoIterator<Item = String>) {
+        self.lock().ended_flows.extend(names);
+    }
+
+    /// Returns whether a flow was removed from the scenario.
+    pub(crate) fn is_flow_ended(&self, name: &str) -> bool {
+        self.lock().ended_flows.contains(name)
     }
 
     /// Returns whether a node is stopped.

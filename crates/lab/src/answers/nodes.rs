@@ -187,6 +187,7 @@ impl View {
             kernels,
             links,
             snapshot,
+            ..
         } = self.held()?;
         let layout = &kernels.blueprint.lab.layout;
         let own = |port| Some(layout.port(port).node).filter(|node| nodes.contains(node));

@@ -20,6 +20,7 @@ use crate::answers::inspect::{self, PathDestination};
 use crate::answers::members;
 use crate::answers::node_states::NodesByHand;
 use crate::answers::orders::Orders;
+use crate::answers::steering::Steering;
 use crate::answers::{catalogued_in, impair, loads};
 use crate::clock::{LabClock, mono_ns};
 use crate::error::EngineError;
@@ -35,6 +36,8 @@ pub(crate) struct Live {
     pub(crate) kernels: Option<Arc<Kernels>>,
     pub(crate) links: Option<Arc<dyn Links>>,
     pub(crate) snapshot: Option<Arc<Snapshot>>,
+    /// The blueprint from which `snapshot` was computed; failures, policies and kinds of links in it change with the scenario.
+    pub(crate) blueprint: Option<Arc<Blueprint>>,
     /// The informant, if some nodes receive information.
     pub(crate) informant: Option<Arc<Informant>>,
     /// The cgroups of programs.
@@ -46,8 +49,8 @@ pub(crate) struct Live {
 /// The lab as its socket sees it.
 pub(crate) struct View {
     pub(crate) lab: String,
-    /// The scenario.
-    pub(crate) scenario: ScenarioShown,
+    /// The scenario, and its changes while the lab runs.
+    pub(crate) steering: Steering,
     /// Locked for moments only, and never during a request to a kernel or the link plane, because the step loop
     /// also takes it.
     pub(crate) live: Mutex<Live>,
@@ -72,6 +75,8 @@ pub(super) struct Held {
     pub(super) kernels: Arc<Kernels>,
     pub(super) links: Arc<dyn Links>,
     pub(super) snapshot: Arc<Snapshot>,
+    /// The blueprint from which `snapshot` was computed.
+    pub(super) blueprint: Arc<Blueprint>,
 }
 
 impl View {
@@ -138,6 +143,7 @@ impl View {
                 kernels: live.kernels.clone()?,
                 links: live.links.clone()?,
                 snapshot: live.snapshot.clone()?,
+                blueprint: live.blueprint.clone()?,
             })
         })
         .ok_or_else(ApiError::coming_up)
@@ -176,7 +182,9 @@ impl View {
         let wanted = || !self.stop.load(Ordering::Acquire) && wanted();
         let mut effort = Effort::new(Effort::QUESTION, &wanted);
         let step = at_ns / blueprint.lab.step_ns();
-        let found = blueprint.lab.stepper().try_step(step, &mut effort);
+        let mut stepper = blueprint.lab.stepper();
+        stepper.point(self.steering.lock().pointed.clone());
+        let found = stepper.try_step(step, &mut effort);
         found.map_err(|error| match error {
             StepRefusal::Unwanted => ApiError::coming_up(),
             far => ApiError::new(ErrorCode::TooFar, far.to_string()),
@@ -192,7 +200,7 @@ impl View {
     /// # Errors
     /// When the link plane has stopped.
     fn edge(&self, held: &Held, from: PortId, to: PortId) -> Result<EdgeShown, ApiError> {
-        let layout = &held.kernels.blueprint.lab.layout;
+        let layout = &held.blueprint.lab.layout;
         let end = |port: PortId| {
             let port = layout.port(port);
             format!("{}/{}", layout.node(port.node).name, port.name())
@@ -254,7 +262,8 @@ impl LabReader for View {
         let forwarding = links.as_ref().filter(|_| has_members);
         let forwarding = forwarding.and_then(|links| links.all_transit().ok());
         let node_list = kernels.zip(snapshot).map(|(kernels, snapshot)| {
-            let blueprint = &kernels.blueprint;
+            let blueprint = self.with(|live| live.blueprint.clone());
+            let blueprint = blueprint.as_ref().unwrap_or(&kernels.blueprint);
             let layout = &blueprint.lab.layout;
             let snapshot = self.in_force(blueprint, &snapshot);
             let edges_from = |port: &constel_topology::Port| snapshot.edges_from(port.id).len();
@@ -292,13 +301,13 @@ impl LabReader for View {
     }
 
     fn scenario(&self) -> Result<ScenarioShown, ApiError> {
-        Ok(self.scenario.clone())
+        Ok(self.steering.lock().shown.clone())
     }
 
     fn link(&self, a: &str, b: &str) -> Result<LinkShown, ApiError> {
         let held = self.held()?;
-        let (layout, snapshot) = (&held.kernels.blueprint.lab.layout, &held.snapshot);
-        let blueprint = &held.kernels.blueprint;
+        let (layout, snapshot) = (&held.blueprint.lab.layout, &held.snapshot);
+        let blueprint = &held.blueprint;
         let (a_id, b_id) = (find(blueprint, a)?, find(blueprint, b)?);
         let (mut edges, mut ends, mut failed_ns) = (Vec::new(), Vec::new(), Vec::new());
         // Both directions are listed, because effects may be set on one of them only.
@@ -361,7 +370,7 @@ impl LabReader for View {
 
     fn routes(&self, node: &str) -> Result<Routes, ApiError> {
         let held = self.held()?;
-        let id = find(&held.kernels.blueprint, node)?;
+        let id = find(&held.blueprint, node)?;
         let t_ns = self.clock.now_ns();
         inspect::routes(&held.kernels, id, t_ns).map_err(|error| failed(&error))
     }
@@ -373,7 +382,7 @@ impl LabReader for View {
         at_ns: Option<u64>,
         wanted: &(dyn Fn() -> bool + Sync),
     ) -> Result<Paths, ApiError> {
-        let blueprint = Arc::clone(&self.held()?.kernels.blueprint);
+        let blueprint = Arc::clone(&self.held()?.blueprint);
         let blueprint = blueprint.as_ref();
         let from = find(blueprint, from)?;
         let goal = find_goal(blueprint, from, to)?;
@@ -408,7 +417,7 @@ impl LabReader for View {
     fn networks(&self) -> Result<Vec<NetworkShown>, ApiError> {
         let held = self.held()?;
         let away = self.away.lock().unwrap_or_else(|e| e.into_inner());
-        let blueprint = &held.kernels.blueprint;
+        let blueprint = &held.blueprint;
         let snapshot = self.in_force(blueprint, &held.snapshot);
         Ok(members::shown(&away, blueprint, &snapshot))
     }

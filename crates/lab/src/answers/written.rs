@@ -5,11 +5,12 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 
 use constel_api::answers::{
-    Capturing, CommandSent, Confinement, DelaysSet, LinkSet, MemberSet, NodeAccess, NodesSet,
-    RoutesAfter, UserFileSet,
+    Applied, Capturing, CommandSent, Confinement, DelaysSet, LinkSet, MemberSet, NodeAccess,
+    NodesSet, RoutesAfter, StationsSet, UserFileSet,
 };
 use constel_api::{
-    ApiError, CaptureOrder, CaptureSource, ErrorCode, EventData, LabWriter, NodeChange, SetLink,
+    ApiError, ApplyOrder, CaptureOrder, CaptureSource, ErrorCode, EventData, LabWriter, NodeChange,
+    SetLink, StationChange,
 };
 use constel_plan::Blueprint;
 use constel_scenario::model::{USER_FILE_BYTES, is_user_file_name};
@@ -58,6 +59,18 @@ impl LabWriter for View {
         wait: bool,
     ) -> Result<NodesSet, ApiError> {
         self.change_nodes(nodes, change, wait)
+    }
+
+    fn apply(&self, order: &ApplyOrder) -> Result<Applied, ApiError> {
+        self.apply_scenario(order)
+    }
+
+    fn set_station(
+        &self,
+        stations: &[String],
+        change: &StationChange,
+    ) -> Result<StationsSet, ApiError> {
+        self.change_stations(stations, change)
     }
 
     fn set_member(&self, network: &str, node: &str, joined: bool) -> Result<MemberSet, ApiError> {

@@ -57,7 +57,7 @@ pub(crate) struct Fabric {
 }
 
 /// Returns the lab with a failure that has no nodes yet, for those that users fail by command.
-fn may_fail(lab: Lab) -> Result<Lab, EngineError> {
+pub(crate) fn may_fail(lab: Lab) -> Result<Lab, EngineError> {
     let by_hand = Failure {
         name: BY_HAND.to_owned(),
         what: FailureTarget::Nodes(Vec::new()),

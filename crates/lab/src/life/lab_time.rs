@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use constel_api::EventData;
 use constel_api::summary::ChangeKind;
+use constel_measure::results::Results;
 use constel_measure::verdict::SoftwareFailure;
 use constel_topology::{NodeId, Snapshot};
 
@@ -59,6 +60,8 @@ pub(crate) struct LabTime<'a> {
     pub(crate) containers: &'a RefCell<Containers>,
     /// The port maker, for ports that programs in nodes removed.
     pub(crate) ports: &'a dyn PortMaker,
+    /// The results, for files that begin only while the lab runs.
+    pub(crate) results: &'a Results,
     /// The creation of nodes of lost machines, if the scenario asks for it.
     pub(crate) moving: Option<NodeCreator>,
     /// Called with the number of nodes on this machine when it changes.
@@ -245,11 +248,14 @@ impl LabTime<'_> {
         // Losses come first: the step planned next must already be without the nodes of lost machines.
         self.lose_machines(steps, seen)?;
         self.plan_nodes_by_hand(steps);
+        // A changed scenario may have other failures, so that each step is read with its own layout.
+        let before = Arc::clone(&steps.planner.blueprint().lab.layout);
+        self.adopt_changes(steps, seen)?;
         let next = steps.prepare();
         let handovers = next.handovers.clone();
         let current = Arc::clone(steps.current());
-        let layout = &self.fabric.blueprint.lab.layout;
-        let broken = changes::broken(layout, &current, &next.snapshot);
+        let layout = Arc::clone(&steps.planner.blueprint().lab.layout);
+        let broken = changes::broken((&before, &current), (&layout, &next.snapshot));
         // The closure cannot return an error, so that it is kept here until the step has ended.
         let mut problem = None;
         let mut stop = |left: Duration| {
@@ -267,8 +273,10 @@ impl LabTime<'_> {
         if !took_effect {
             return Ok(false);
         }
-        self.view
-            .change(|live| live.snapshot = Some(Arc::clone(steps.current())));
+        self.view.change(|live| {
+            live.snapshot = Some(Arc::clone(steps.current()));
+            live.blueprint = Some(Arc::clone(steps.planner.blueprint()));
+        });
         self.cut_new_links(steps);
         // The baseline is taken before the events are recorded, because control traffic caused by them counts from
         // here.

@@ -1,10 +1,15 @@
-//! The step loop's part of changes of nodes by command: the topology, and the programs that it supervises.
+//! The step loop's part of changes by command: the topology, and the programs that it supervises.
+
+use std::sync::Arc;
 
 use constel_topology::NodeId;
 
 use crate::answers::node_states::{BY_HAND, Order};
+use crate::answers::steering::StepOrder;
 use crate::error::EngineError;
 use crate::life::lab_time::LabTime;
+use crate::life::observed::Observed;
+use crate::life::stages::paths_file;
 use crate::routing::daemons::Daemons;
 use crate::routing::machine::Machine;
 use crate::routing::steps::Steps;
@@ -20,6 +25,38 @@ impl LabTime<'_> {
                 false => steps.planner.heal_from(BY_HAND, &nodes, next_ns),
             };
         }
+    }
+
+    /// Takes over a changed scenario and pointed antennas, for the step that is planned next, and follows added flows.
+    ///
+    /// # Errors
+    /// When the file of paths cannot be made.
+    pub(super) fn adopt_changes(
+        &self,
+        steps: &mut Steps<Machine>,
+        seen: &mut Observed,
+    ) -> Result<(), EngineError> {
+        let steering = &self.view.steering;
+        let (followed, ended) = steering.take_followed();
+        let now_ns = self.view.clock.now_ns().unwrap_or(0);
+        for name in ended {
+            if let Some(flow) = seen.paths.flows.get_mut(&name) {
+                flow.end_at(now_ns);
+            }
+        }
+        if !followed.is_empty() {
+            seen.paths.flows.extend(followed);
+            if seen.paths.rows.is_none() {
+                seen.paths.rows = paths_file(&seen.paths, self.results)?;
+            }
+        }
+        if let Some(StepOrder { blueprint, pointed }) = steering.take_order() {
+            if !Arc::ptr_eq(&blueprint, steps.planner.blueprint()) {
+                steps.planner.adopt(blueprint);
+            }
+            steps.planner.point(pointed);
+        }
+        Ok(())
     }
 
     /// Cuts links that a step brought to nodes which failed after it was planned.

@@ -7,6 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 use constel_api::summary::Summary;
 use constel_host::claim::LabName;
+use constel_scenario::Scenario;
+use constel_scenario::model::Flow;
 
 use crate::life::together::ClusterPart;
 use crate::watch::event_log::EventLog;
@@ -38,6 +40,16 @@ pub struct Options {
     pub stop: Arc<AtomicBool>,
     /// The event log, empty and for this run only. It is closed when the run is over.
     pub events: Arc<EventLog>,
+}
+
+impl Options {
+    /// Returns the flows of a scenario that run with these options.
+    pub(crate) fn flows<'a>(&self, scenario: &'a Scenario) -> &'a [Flow] {
+        match self.traffic {
+            true => &scenario.traffic,
+            false => &[],
+        }
+    }
 }
 
 /// A run that has ended.

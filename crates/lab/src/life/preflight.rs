@@ -29,6 +29,14 @@ pub(crate) fn preflight(lab: &Lab, run_traffic: bool) -> Result<(), EngineError>
     } else {
         &[]
     };
+    needs(lab, flows)
+}
+
+/// Refuses a lab with these flows if this host lacks programs, commands or kernel features for it.
+///
+/// # Errors
+/// As [`preflight`].
+pub(crate) fn needs(lab: &Lab, flows: &[Flow]) -> Result<(), EngineError> {
     let mut needed: Vec<_> = flows.iter().flat_map(traffic::programs).copied().collect();
     needed.extend(Router::of(&lab.scenario).programs(lab));
     let mut own = helpers::programs(&lab.scenario.transport).to_vec();
@@ -139,7 +147,7 @@ pub(crate) fn may_be_on_several(lab: &Lab) -> Result<(), EngineError> {
 }
 
 /// Returns the effects of links that this driver does not have, each kind once.
-fn lacks(driver: DriverKind, profiles: &[Effects]) -> Vec<String> {
+pub(crate) fn lacks(driver: DriverKind, profiles: &[Effects]) -> Vec<String> {
     let capabilities = driver.capabilities();
     let lacks = profiles.iter().flat_map(|e| capabilities.refusals(e));
     let lacks: BTreeSet<String> = lacks.map(|refusal| refusal.why).collect();

@@ -19,6 +19,7 @@ use constel_scenario::Scenario;
 use serde_json::json;
 
 use crate::answers::orders::Orders;
+use crate::answers::steering::Steering;
 use crate::answers::view::{Live, View};
 use crate::clock::LabClock;
 use crate::error::EngineError;
@@ -150,7 +151,7 @@ impl<'a> Session<'a> {
         let clock = Arc::new(LabClock::held());
         let view = Arc::new(View {
             lab: options.lab.to_string(),
-            scenario: scenario_shown(options),
+            steering: Steering::new(scenario_shown(options), driver.kind, options.duration_ns),
             live: Mutex::new(Live {
                 state: ApiState::Starting,
                 scenario: options.scenario_file.clone(),
@@ -205,11 +206,7 @@ impl<'a> Session<'a> {
             what: "listen on the lab's socket".to_owned(),
             source,
         })?;
-        let flows: &[_] = if options.traffic {
-            &self.scenario.traffic
-        } else {
-            &[]
-        };
+        let flows = options.flows(&self.scenario);
         // Held until the lab is down.
         let _provided = provide_wanted(&self.scenario, flows)?;
         // The link's end on the host has a name, so that this record is needed to remove it after a crash.

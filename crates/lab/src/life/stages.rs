@@ -3,6 +3,7 @@
 mod run;
 mod start;
 
+pub(crate) use run::paths_file;
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! Whole runs without a kernel: nodes, ports and links of memory, as any user.
 
+mod steered;
+
 use std::cell::RefCell;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -168,14 +170,26 @@ fn run_part(
     progress: &dyn Progress,
     together: Option<ClusterPart>,
 ) -> (Result<Finished, EngineError>, Arc<EventLog>) {
-    let text = computed_iridium();
+    let lasts = (&*computed_iridium(), Some(2_000_000_000));
+    run_text(paper, folder, stop, progress, together, lasts)
+}
+
+/// Runs the lab of a text for this lab time, nanoseconds, or until it is stopped.
+fn run_text(
+    paper: &Paper,
+    folder: &Path,
+    stop: &Arc<AtomicBool>,
+    progress: &dyn Progress,
+    together: Option<ClusterPart>,
+    (text, duration_ns): (&str, Option<u64>),
+) -> (Result<Finished, EngineError>, Arc<EventLog>) {
     let events = Arc::<EventLog>::default();
     let options = Options {
         lab: "paper".parse().unwrap(),
         scenario_file: "scenarios/test.yaml".to_owned(),
-        scenario_text: text.clone(),
+        scenario_text: text.to_owned(),
         results: folder.join("results"),
-        duration_ns: Some(2_000_000_000),
+        duration_ns,
         traffic: false,
         anyway: false,
         profile_hz: None,
@@ -189,7 +203,7 @@ fn run_part(
     };
     let runtime = RuntimeDir::at(folder.join("run"));
     let ground: &Ground<'_> = &|_: &Claim, _: &Path| -> Box<dyn Site> { Box::new(paper.clone()) };
-    let ran = run_on(ground, &runtime, lab(&text), &driver, &options, progress);
+    let ran = run_on(ground, &runtime, lab(text), &driver, &options, progress);
     assert_eq!(paper.runtime.alive(), 0, "no node is left");
     assert!(runtime.list().unwrap().is_empty(), "the name is free");
     (ran, events)

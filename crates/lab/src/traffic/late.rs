@@ -1,19 +1,22 @@
-//! Flows of a lost machine's nodes that were created again here: their servers are started again, and clients whose
-//! time is still to come.
+//! Flows that begin while the lab runs: those that are added to its scenario, and those of a lost machine's nodes that were
+//! created again here. For the latter, servers are started again, and clients whose time is still to come.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread;
 
+use constel_drivers::congestion::Provided;
 use constel_host::threads::results_of;
 use constel_measure::results::Results;
 use constel_scenario::model::{Action, Flow};
 use constel_topology::NodeId;
 
 use crate::answers::node_states::NodesByHand;
+use crate::answers::steering::Added;
 use crate::clock::LabClock;
 use crate::error::EngineError;
 use crate::nodes::launcher::Launcher;
+use crate::traffic::congestion::provide_wanted;
 use crate::traffic::{Ended, Job, Traffic};
 use crate::watch::event_log::EventLog;
 
@@ -46,6 +49,25 @@ pub(crate) struct LateRan {
     pub(crate) failures: Vec<String>,
 }
 
+impl LateRan {
+    fn of(all: Vec<Result<Jobs, EngineError>>, flows: &str) -> Self {
+        let mut ran = Self::default();
+        for ended in all {
+            match ended {
+                Ok(jobs) => ran.jobs.extend(jobs),
+                Err(error) => ran.failures.push(format!("{flows}: {error}")),
+            }
+        }
+        ran
+    }
+
+    /// Adds the outcome of other flows.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.jobs.extend(other.jobs);
+        self.failures.extend(other.failures);
+    }
+}
+
 impl Late<'_> {
     /// Runs the flows of all nodes that arrive, until the channel is closed and `stop` returns true.
     pub(crate) fn run(
@@ -59,16 +81,47 @@ impl Late<'_> {
             let threads: Vec<_> = coming.into_iter().map(come).collect();
             results_of(threads)
         });
-        let mut ran = LateRan::default();
-        for ended in all {
-            match ended {
-                Ok(jobs) => ran.jobs.extend(jobs),
-                Err(error) => ran
-                    .failures
-                    .push(format!("flows of nodes that came here: {error}")),
+        LateRan::of(all, "flows of nodes that came here")
+    }
+
+    /// Runs flows that are added while the lab runs, until the channel is closed and `stop` returns true. Flows are reported as
+    /// ready when their servers listen.
+    pub(crate) fn run_added(
+        self,
+        adding: Receiver<Added>,
+        stop: impl Fn() -> bool + Copy + Send,
+    ) -> LateRan {
+        // Congestion controls that Constel installs for these flows stay until all of them have ended.
+        let mut provided = Vec::new();
+        let all: Vec<Result<Jobs, EngineError>> = thread::scope(|scope| {
+            let mut threads = Vec::new();
+            for Added { flows, ready } in adding {
+                match self.prepare(&flows) {
+                    Ok((traffic, own)) => {
+                        provided.extend(own);
+                        let followed = traffic.followed().flows.into_iter().collect();
+                        // The thread that waits for it may have ended.
+                        drop(ready.send(Ok(followed)));
+                        let run = move || Ok(traffic.run(self.clock, self.log, stop)?.jobs);
+                        threads.push(scope.spawn(run));
+                    }
+                    Err(error) => drop(ready.send(Err(error.to_string()))),
+                }
             }
-        }
-        ran
+            results_of(threads)
+        });
+        LateRan::of(all, "added flows")
+    }
+
+    /// Plans added flows, and starts their servers.
+    fn prepare(self, flows: &[Flow]) -> Result<(Traffic, Vec<Provided>), EngineError> {
+        let blueprint = &self.launcher.kernels.blueprint;
+        let provided = provide_wanted(&blueprint.lab.scenario, flows)?;
+        let (launcher, dir) = (Arc::clone(self.launcher), &self.launcher.lab_dir);
+        let programs = (launcher, self.by_hand);
+        let mut traffic = Traffic::plan(blueprint, flows, dir, self.results, programs)?;
+        traffic.start_servers()?;
+        Ok((traffic, provided))
     }
 
     fn run_of(self, come: &Come, stop: impl Fn() -> bool) -> Result<Jobs, EngineError> {

@@ -262,8 +262,11 @@ impl Traffic {
             };
             wall.look(clock);
             self.reboot(&mut clients, (now_ns, zero_ns), log)?;
+            self.end_removed(&mut clients)?;
             while next < self.jobs.len() && started_by(&self.jobs[next], now_ns) && !stopped {
-                if self.is_down(next, now_ns) {
+                if self.is_removed(next) {
+                    clients.ended.insert(next, Ended::Removed);
+                } else if self.is_down(next, now_ns) {
                     clients.halted.insert(next);
                 } else {
                     self.start(next, &mut clients, (now_ns, zero_ns), log);
@@ -302,8 +305,16 @@ impl Traffic {
         self.bound_outputs(&mut clients)?;
         // A flow without a recorded end was still waiting or running.
         let mut ended = clients.ended;
-        let verdict = |index| ended.remove(&index).unwrap_or(Ended::CutShort);
-        let jobs = self.jobs.into_iter().zip((0..).map(verdict)).collect();
+        let verdict = |index| {
+            let end = ended.remove(&index);
+            // A flow that is removed shortly before the end may not have been ended yet.
+            end.unwrap_or(match self.is_removed(index) {
+                true => Ended::Removed,
+                false => Ended::CutShort,
+            })
+        };
+        let ended: Vec<Ended> = (0..self.jobs.len()).map(verdict).collect();
+        let jobs = self.jobs.into_iter().zip(ended).collect();
         Ok(Ran { jobs, wall })
     }
 
@@ -348,6 +359,32 @@ impl Traffic {
         let node = job.client_node();
         let is_down = || self.reboots.down(node, now_ns) || self.by_hand.is_stopped(node);
         matches!(job.flow.action, Action::Run(_)) && is_down()
+    }
+
+    /// Returns whether a flow was removed from the scenario.
+    fn is_removed(&self, index: usize) -> bool {
+        self.by_hand
+            .is_flow_ended(self.jobs[index].flow.name.as_str())
+    }
+
+    /// Ends the clients of flows that were removed from the scenario. The servers of such flows wait until the end of the lab.
+    fn end_removed(&self, clients: &mut Clients) -> Result<(), EngineError> {
+        let halted = std::mem::take(&mut clients.halted);
+        let (removed, rest) = halted
+            .into_iter()
+            .partition(|index| self.is_removed(*index));
+        let removed: BTreeSet<usize> = removed;
+        clients.halted = rest;
+        let is_over = removed.into_iter().map(|index| (index, Ended::Removed));
+        clients.ended.extend(is_over);
+        for (&index, client) in clients.running.iter() {
+            if self.is_removed(index) && !clients.ended.contains_key(&index) {
+                client.signal(Signal::TERM)?;
+                clients.killed_at.insert(index, Instant::now() + LAST_WORDS);
+                clients.ended.insert(index, Ended::Removed);
+            }
+        }
+        Ok(())
     }
 
     /// Kills commands in nodes that have gone down, and starts those in nodes that are up again.

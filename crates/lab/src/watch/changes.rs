@@ -172,10 +172,11 @@ pub(crate) fn close(
     }
 }
 
-/// Returns the failures and repairs between two steps, one row for each of the scenario's failures.
-pub(crate) fn broken(layout: &Layout, before: &Snapshot, after: &Snapshot) -> Vec<ChangeRow> {
+/// Returns the failures and repairs between two steps, each with its layout, one row for each of the scenario's failures.
+pub(crate) fn broken(before: (&Layout, &Snapshot), after: (&Layout, &Snapshot)) -> Vec<ChangeRow> {
     let mut rows = Vec::new();
-    let (was, is) = (&before.broken, &after.broken);
+    let (was, is) = ((before.0, &before.1.broken), (after.0, &after.1.broken));
+    let t_ns = after.1.t_ns;
     // A repair is a failure with the two topologies exchanged.
     for (kind, from, to) in [
         (ChangeKind::Failure, was, is),
@@ -183,11 +184,12 @@ pub(crate) fn broken(layout: &Layout, before: &Snapshot, after: &Snapshot) -> Ve
     ] {
         // One row for each failure and not for each link: a failed plane takes dozens of links with it.
         let mut by_failure: BTreeMap<u16, Vec<String>> = BTreeMap::new();
-        for (failure, name) in only_in(layout, to, from) {
+        let layout = to.0;
+        for (failure, name) in only_in(layout, to.1, from.1) {
             by_failure.entry(failure).or_default().push(name);
         }
         rows.extend(by_failure.into_iter().map(|(failure, objects)| ChangeRow {
-            t_ns: after.t_ns,
+            t_ns,
             kind,
             cause: layout.spec().failures[usize::from(failure)].name.clone(),
             objects,

@@ -142,6 +142,12 @@ struct Sample {
 }
 
 impl Followed {
+    /// Ends the flow's time at a lab time, nanoseconds, because the flow was ended by command.
+    pub(crate) fn end_at(&mut self, t_ns: u64) {
+        let start = *self.time_ns.start();
+        self.time_ns = start..=t_ns.min(*self.time_ns.end());
+    }
+
     /// Creates the state before the first step.
     pub(crate) fn new(pair: Pair, time_ns: RangeInclusive<u64>) -> Self {
         Self {

@@ -9,6 +9,7 @@ use constel_host::threads::result_of;
 use constel_measure::results::Results;
 
 use super::{Context, SetOnDrop, Stages};
+use crate::answers::steering::Steering;
 use crate::error::EngineError;
 use crate::life::bring_up::Fabric;
 use crate::life::lab_time::LabTime;
@@ -68,11 +69,7 @@ impl Stages<'_> {
         let (fabric, progress) = (self.fabric, self.context.progress);
         let ports = self.context.ports;
         let late = Late {
-            flows: if options.traffic {
-                &scenario.traffic
-            } else {
-                &[]
-            },
+            flows: options.flows(scenario),
             launcher: &fabric.launcher,
             by_hand: &self.context.view.nodes,
             results: self.context.results,
@@ -90,10 +87,15 @@ impl Stages<'_> {
             let looks =
                 notes.map(|notes| scope.spawn(move || notes.watch(kernels, view, clock, over)));
             let (flows, coming) = channel();
+            let (added, adding) = channel();
+            self.context.view.steering.open(added);
             lab_time.moving = options.together.as_ref().and_then(|together| {
                 NodeCreator::begin(scope, fabric, ports, together, (owner, progress), flows)
             });
+            let added = scope.spawn(move || late.run_added(adding, stop));
             let late = scope.spawn(move || late.run(coming, stop));
+            // The thread of added flows ends with this, however lab time ends, also by a panic.
+            let closing = CloseOnDrop(&self.context.view.steering);
             // The traffic ends with lab time, however that ends, also by a panic.
             let ending = SetOnDrop(over);
             // Sampling ends after the traffic, so that its last frames are included.
@@ -102,9 +104,11 @@ impl Stages<'_> {
             // Dropping it closes the channels of the threads that create nodes and run late flows, so that they
             // end.
             drop(lab_time);
+            drop(closing);
             drop(ending);
             let ended = result_of(traffic);
-            let late = result_of(late);
+            let mut late = result_of(late);
+            late.add(result_of(added));
             drop(settled);
             let sampled = sampler.map_or(Ok(()), result_of);
             let looked = looks.map_or(Ok(()), result_of);
@@ -143,8 +147,20 @@ impl Stages<'_> {
     }
 }
 
+/// Closes the way for added flows when it is dropped.
+struct CloseOnDrop<'a>(&'a Steering);
+
+impl Drop for CloseOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 /// Opens `paths.csv`, if there are flows to follow.
-fn paths_file(paths: &Paths, results: &Results) -> Result<Option<PathRows>, EngineError> {
+pub(crate) fn paths_file(
+    paths: &Paths,
+    results: &Results,
+) -> Result<Option<PathRows>, EngineError> {
     if paths.flows.is_empty() {
         return Ok(None);
     }
@@ -172,6 +188,7 @@ pub(super) fn lab_time_of<'a>(
         helpers,
         containers,
         ports: context.ports,
+        results: context.results,
         moving: None,
         count: None,
     }

@@ -70,7 +70,12 @@ impl Stages<'_> {
         }
         self.times.edges_s = begun.elapsed().as_secs_f64();
         let edges = steps.current().edges.len();
-        view.change(|live| live.snapshot = Some(Arc::clone(steps.current())));
+        view.change(|live| {
+            live.snapshot = Some(Arc::clone(steps.current()));
+            live.blueprint = Some(Arc::clone(&fabric.blueprint));
+        });
+        let flows = options.flows(&fabric.blueprint.lab.scenario);
+        view.steering.begin(&fabric.blueprint, flows);
         claim.update(|record| {
             record.nodes = fabric.kernels.count() as u64;
             record.edges = edges as u64;
@@ -216,12 +221,8 @@ impl Stages<'_> {
 
     /// Plans the flows and starts their servers.
     pub(super) fn start_traffic(&self) -> Result<Traffic, EngineError> {
-        let options = self.context.options;
-        let flows: &[_] = if options.traffic {
-            &self.fabric.blueprint.lab.scenario.traffic
-        } else {
-            &[]
-        };
+        let flows = &self.fabric.blueprint.lab.scenario;
+        let flows = self.context.options.flows(flows);
         let launcher = Arc::clone(&self.fabric.launcher);
         let dir = launcher.lab_dir.clone();
         let results = self.context.results;
