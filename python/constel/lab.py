@@ -188,6 +188,17 @@ class Node:
         """Undoes `pause`."""
         return self._lab.set_nodes("resume", self.name)
 
+    def attach(self, satellite: str, *, antenna: int | None = None) -> dict[str, Any]:
+        """Has an antenna of the station use one satellite, and stay dark while it cannot. `from_ns` of the answer is the lab time
+        from which this holds."""
+        flags = [] if antenna is None else ["--antenna", str(antenna)]
+        return self._lab._station(["attach", self._lab.name, self.name, satellite, *flags])
+
+    def detach(self, *, antenna: int | None = None) -> dict[str, Any]:
+        """Keeps an antenna of the station dark, or all of them."""
+        flags = [] if antenna is None else ["--antenna", str(antenna)]
+        return self._lab._station(["detach", self._lab.name, self.name, *flags])
+
     def _shown(self) -> dict[str, Any]:
         for node in self._lab.show().get("node_list", []):
             if node["name"] == self.name:
@@ -310,6 +321,29 @@ class Lab:
         `"resume"` (`constel node`)."""
         flags = [] if wait else ["--no-wait"]
         answer: dict[str, Any] = self._call(["node", change, self.name, *patterns, "--json", *flags])
+        return answer
+
+    def set_policy(self, *patterns: str, to: str | None = None) -> dict[str, Any]:
+        """Has all antennas of the stations whose names match the patterns choose by a policy (`"nearest"`, `"hysteresis=5deg"`);
+        by default the scenario's."""
+        flags = [] if to is None else ["--to", to]
+        return self._station(["policy", self.name, *patterns, *flags])
+
+    def _station(self, words: list[str]) -> dict[str, Any]:
+        answer: dict[str, Any] = self._call(["station", *words, "--json"])
+        return answer
+
+    def apply(self, scenario: Scenario, *, dry_run: bool = False) -> dict[str, Any]:
+        """Has the lab run a changed scenario, unless a change needs a restart: `applied`, `changes`, `from_ns`. A change with
+        `refused` has the reason; nothing was changed then (`constel apply`)."""
+        order = {
+            "verb": "apply",
+            "text": scenario.text,
+            "file": scenario.name,
+            "folder": str(scenario.folder),
+            "dry_run": dry_run,
+        }
+        answer: dict[str, Any] = self.ask(order)
         return answer
 
     def link(self, a: str, b: str) -> Link:

@@ -54,6 +54,7 @@ class Labs(unittest.TestCase):
             self.assertEqual((len(lab.nodes), lab.nodes[-1]), (72, "tokyo"))
             self.commands(lab)
             self.links(lab)
+            self.changes(lab)
             began_s = lab.t_s or 0.0
             lab.sleep("500 ms")
             self.assertGreaterEqual(lab.t_s or 0.0, began_s + 0.5)
@@ -122,6 +123,20 @@ class Labs(unittest.TestCase):
         with self.assertRaises(constel.LabRefused) as refused:
             lab.link("tokio", "london").show()
         self.assertEqual((refused.exception.code, refused.exception.nearest), ("node-not-found", "tokyo"))
+
+    def changes(self, lab: constel.OwnLab) -> None:
+        """A changed scenario for the running lab, and stations pointed by hand."""
+        self.assertEqual(lab.apply(self.scenario)["changes"], [])
+        text = f"{self.scenario.text}\nfailures:\n- {{name: storm, at: 0 s, node: tokyo}}\n"
+        storm = constel.Scenario.from_text(text, self.scenario.folder)
+        dry = lab.apply(storm, dry_run=True)
+        self.assertEqual(([row["key"] for row in dry["changes"]], dry["applied"]), (["failures.storm"], False))
+        self.assertTrue(lab.apply(storm)["applied"])
+        self.assertTrue(lab.apply(self.scenario)["applied"])
+        self.assertEqual(lab["tokyo"].detach()["stations"], ["tokyo"])
+        lab.set_policy("tok*", to="hysteresis=5deg")
+        self.assertGreater(lab.set_policy("tokyo")["from_ns"], 0)
+        lab.converged([("tokyo", "london")], within="30 s")
 
     def samples(self, lab: constel.OwnLab, hop: dict[str, str]) -> None:
         """A sender that outruns its link fills the queue, and the rest is dropped; both are seen."""
