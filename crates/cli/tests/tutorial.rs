@@ -13,8 +13,6 @@ use rustix::process::{Pid, Signal, kill_process};
 use support::host::Host;
 use support::{CONSTEL, constel, json, until, wait};
 
-const COMMAND_WITHIN: Duration = Duration::from_secs(300);
-
 /// A fenced block: what stands behind its fence, and its lines.
 pub(crate) fn blocks(page: &str) -> Vec<(String, Vec<&str>)> {
     let mut blocks = Vec::new();
@@ -74,7 +72,7 @@ pub(crate) fn run(folder: &Path, path: &str, line: &str) -> String {
         .current_dir(folder)
         .env("PATH", path)
         .stdin(Stdio::null());
-    let output = support::finish(command, COMMAND_WITHIN);
+    let output = support::finish(command);
     let said = support::stdout(&output);
     // 3: on a busy machine figures are not trustworthy, and Constel reports it.
     assert!(
@@ -94,7 +92,7 @@ impl Background {
         if self.0.try_wait().is_ok_and(|status| status.is_none()) {
             let pid = Pid::from_raw(i32::try_from(self.0.id()).unwrap()).unwrap();
             let _ = kill_process(pid, Signal::INT);
-            wait(&mut self.0, COMMAND_WITHIN);
+            wait(&mut self.0);
         }
     }
 }
@@ -116,7 +114,7 @@ pub(crate) fn start(folder: &Path, path: &str, line: &str, lab: &str) -> Backgro
         .stdin(Stdio::null());
     let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn();
     let child = Background(child.unwrap());
-    until(Duration::from_secs(60), "lab time", || {
+    until("lab time", || {
         let labs = json(&constel(["list", "--json"]));
         let labs = labs.as_array().unwrap();
         labs.iter()
@@ -147,7 +145,7 @@ fn slow_and_fast(delays: &str) -> (Vec<u64>, Vec<u64>) {
 
 /// A reader types slowly; a machine may be slower still: waits until some datagrams met the link as it is.
 fn before_it_is_changed_again(change: &str) {
-    until(COMMAND_WITHIN, change, || {
+    until(change, || {
         let delays = constel([
             "exec",
             "polar",
@@ -214,7 +212,7 @@ fn every_command_of_the_tutorial_does_what_it_says() {
         }
     }
     for mut child in background {
-        let status = wait(&mut child.0, COMMAND_WITHIN).unwrap();
+        let status = wait(&mut child.0).unwrap();
         assert!(matches!(status.code(), Some(0 | 3)), "{status}");
     }
     assert!(commands >= 12, "only {commands} commands");

@@ -20,9 +20,6 @@ use support::container::{import_folder, make};
 use support::lab::Lab;
 use support::{CONSTEL, constel, finish, scenario};
 
-/// A hang guard for one command.
-const WITHIN: Duration = Duration::from_secs(30);
-
 /// A user who has no rights at all: what follows `node: ` in a scenario.
 const NOBODY: &str = "image: box, user: web, capabilities: {drop: [ALL]}";
 
@@ -102,5 +99,5 @@ fn by_script(lab: &Lab, script: &str) -> Output {
     command.args(["-c", &format!("{exec}{script}")]);
     // A signal to its process group must not end the tests.
     command.process_group(0);
-    finish(command, WITHIN)
+    finish(command)
 }

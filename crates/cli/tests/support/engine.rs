@@ -13,9 +13,6 @@ use super::host::LABS;
 use super::skip;
 use super::{until, wait};
 
-const READY_WITHIN: Duration = Duration::from_secs(60);
-const ENDS_WITHIN: Duration = Duration::from_secs(30);
-
 /// The known engines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
@@ -57,9 +54,7 @@ impl Daemon {
     }
 
     fn wait_ready(&self) {
-        until(READY_WITHIN, "the engine answers", || {
-            self.engine().version().ok()
-        });
+        until("the engine answers", || self.engine().version().ok());
     }
 
     /// As `DOCKER_HOST` names it.
@@ -109,9 +104,7 @@ impl Daemon {
             .collect();
         for helper in helpers {
             let _ = kill_process(helper, Signal::KILL);
-            until(ENDS_WITHIN, "a helper ends", || {
-                (!is_helper(&helper)).then_some(())
-            });
+            until("a helper ends", || (!is_helper(&helper)).then_some(()));
         }
     }
 }
@@ -176,7 +169,7 @@ fn podman(dir: &Path) -> Command {
 impl Drop for Daemon {
     fn drop(&mut self) {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
-        if wait(&mut self.child, ENDS_WITHIN).is_none() {
+        if wait(&mut self.child).is_none() {
             eprintln!("the engine had to be killed");
         }
         // A killed engine leaves these as well.
