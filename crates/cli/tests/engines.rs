@@ -6,7 +6,6 @@ use crate::support;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use constel_containers::engine::{ContainerOptions, Engine, LAB_LABEL, OWNER_LABEL};
 use rustix::process::{Pid, Signal, kill_process};

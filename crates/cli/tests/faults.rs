@@ -3,7 +3,6 @@
 use crate::support;
 
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::Value;
 use support::host::Host;

@@ -6,7 +6,6 @@ use crate::support;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use serde_json::Value;
 use support::{CONSTEL, finish, stderr, stdout, workspace};

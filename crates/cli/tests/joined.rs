@@ -7,7 +7,6 @@ use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
 
 use constel_host::NetNs;
 use constel_host::claim::LabState;

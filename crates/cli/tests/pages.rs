@@ -3,7 +3,6 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::time::Duration;
 
 use crate::support::host::Host;
 use crate::support::{constel, json, until, workspace};

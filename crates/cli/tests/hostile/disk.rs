@@ -5,7 +5,6 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use super::{NOBODY, cable, inside, prepared};
 use crate::support;

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use constel_host::claim::LabState;
 use rustix::process::{Pid, Signal};
