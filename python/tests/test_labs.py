@@ -127,7 +127,7 @@ class Labs(unittest.TestCase):
     def changes(self, lab: constel.OwnLab) -> None:
         """A changed scenario for the running lab, and stations pointed by hand."""
         self.assertEqual(lab.apply(self.scenario)["changes"], [])
-        text = f"{self.scenario.text}\nfailures:\n- {{name: storm, at: 0 s, node: tokyo}}\n"
+        text = f"{self.scenario.text}\nfailures:\n- {{name: storm, at: 0 s, nodes: [tokyo]}}\n"
         storm = constel.Scenario.from_text(text, self.scenario.folder)
         dry = lab.apply(storm, dry_run=True)
         self.assertEqual(([row["key"] for row in dry["changes"]], dry["applied"]), (["failures.storm"], False))

@@ -167,7 +167,7 @@ pub enum StationChange {
     Attach {
         /// The satellite's node name.
         satellite: String,
-        /// The antenna, from 0 in the order of the station's terminals. Default: the one that uses the satellite, or else 0.
+        /// The antenna, from 0 in the order of the station's terminals. Default: the one that is attached to it, or else 0.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         antenna: Option<usize>,
     },

@@ -118,7 +118,7 @@ fn a_change_that_needs_a_restart_is_refused_before_anything_is_touched() {
     let mut lab = Lab::up("apply-refused", &file, dir.path(), &[]);
     let first = satellite_of(&lab, "west").unwrap();
     let text = fs::read_to_string(&file).unwrap();
-    let storm = "failures:\n- {name: storm, at: 0 s, node: west}\n";
+    let storm = "failures:\n- {name: storm, at: 0 s, nodes: [west]}\n";
     let more = text.replace(
         "    east:",
         "    north: {latitude: 10 deg, longitude: 10 deg}\n    east:",

@@ -47,12 +47,15 @@ fn scenario(of: &Written) -> Scenario {
         "  cables:\n  - {{from: a, to: b, delay: 1 ms, link: {{rate: {} Mbit/s, queue: 100 KiB}}}}\n",
         of.rate_mbps
     );
+    for host in &of.hosts {
+        text += &format!("  - {{from: a, to: h{host}, delay: 1 ms, link: {{rate: 1 Mbit/s}}}}\n");
+    }
     text += "routing: {mode: computed, destinations: all}\n";
     if !of.failures.is_empty() {
         text += "failures:\n";
     }
     for (name, at) in &of.failures {
-        text += &format!("- {{name: f{name}, at: {at} s, for: 5 s, node: a}}\n");
+        text += &format!("- {{name: f{name}, at: {at} s, for: 5 s, nodes: [a]}}\n");
     }
     if !of.flows.is_empty() {
         text += "traffic:\n";
@@ -104,7 +107,7 @@ proptest! {
             if row.key.starts_with("ground.hosts") {
                 prop_assert!(row.refused.is_some());
             }
-            if row.key.starts_with("failures") || row.key.ends_with(".rate") {
+            if row.key.starts_with("failures") || row.key == "ground.cables.a-b.link.rate" {
                 prop_assert_eq!(&row.refused, &None);
             }
         }

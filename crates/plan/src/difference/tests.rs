@@ -19,7 +19,7 @@ ground:
   cables:
   - {from: london, to: h, delay: 1 ms, link: {rate: 1 Gbit/s}}
 failures:
-- {name: early, at: 10 s, for: 5 s, node: tokyo}
+- {name: early, at: 10 s, for: 5 s, nodes: [tokyo]}
 traffic:
 - {name: first, at: 0 s, for: 2 min, ping: {from: tokyo, to: london}}
 - {name: bulk, at: 0 s, for: 2 min, iperf3: {from: tokyo, to: london}}
@@ -63,8 +63,8 @@ fn the_same_scenario_in_other_words_is_no_difference() {
 
 #[test]
 fn failures_come_go_and_change() {
-    let entry = "- {name: early, at: 10 s, for: 5 s, node: tokyo}\n";
-    let two = "- {name: early, at: 10 s, for: 9 s, node: tokyo}\n- {name: late, at: 60 s, node: london}\n";
+    let entry = "- {name: early, at: 10 s, for: 5 s, nodes: [tokyo]}\n";
+    let two = "- {name: early, at: 10 s, for: 9 s, nodes: [tokyo]}\n- {name: late, at: 60 s, nodes: [london]}\n";
     let found = changed(entry, two, 12);
     let keys = [("failures.early", None), ("failures.late", None)];
     assert_eq!(rows(&found), keys);
@@ -72,7 +72,7 @@ fn failures_come_go_and_change() {
     assert_eq!(kinds, [ChangeKind::Changed, ChangeKind::Added]);
     let after = found.changes[1].after.as_deref().unwrap();
     assert!(
-        after.contains("london") && after.contains("60 s"),
+        after.contains("london") && after.contains("1 min"),
         "{after}"
     );
     // One that would be over is refused, and so is one that starts programs again.
@@ -81,9 +81,9 @@ fn failures_come_go_and_change() {
         rows(&over)[0],
         ("failures.early", Some("it is over: lab time is 30.0 s"))
     );
-    let reboots = changed("for: 5 s, node", "for: 5 s, reboot: true, node", 0);
+    let reboots = changed("for: 5 s, nodes", "for: 5 s, reboot: true, nodes", 0);
     assert!(reboots.changes[0].refused.is_some());
-    let gone = changed(entry, "- {name: other, at: 100 s, node: tokyo}\n", 12);
+    let gone = changed(entry, "- {name: other, at: 100 s, nodes: [tokyo]}\n", 12);
     let kinds: Vec<_> = gone.changes.iter().map(|row| row.kind).collect();
     assert_eq!(kinds, [ChangeKind::Removed, ChangeKind::Added]);
     assert_eq!(gone.refused().count(), 0);
@@ -109,12 +109,12 @@ fn values_of_links_and_policies_change_and_nodes_and_orbits_do_not() {
     assert!(!policy.changes.is_empty());
     assert_eq!(policy.refused().count(), 0, "{:?}", rows(&policy));
     let node = changed(
-        "    h: {",
-        "    i: {latitude: 1 deg, longitude: 1 deg}\n    h: {",
+        "    tokyo: {",
+        "    i: {latitude: 1 deg, longitude: 1 deg}\n    tokyo: {",
         0,
     );
     assert_eq!(node.changes.len(), 1);
-    assert_eq!(node.changes[0].key, "ground.hosts.i");
+    assert_eq!(node.changes[0].key, "ground.stations.i");
     assert!(
         node.changes[0]
             .refused

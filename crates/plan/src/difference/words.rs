@@ -66,7 +66,7 @@ fn add(value: &Value, text: &mut String) {
         Value::Number(number) => text.push_str(&number.to_string()),
         Value::String(own) => text.push_str(own),
         Value::Array(list) => {
-            for own in list {
+            for own in list.iter().filter(|own| !own.is_null()) {
                 join(text, " ");
                 add(own, text);
             }

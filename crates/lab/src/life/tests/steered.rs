@@ -99,7 +99,7 @@ fn copy_of(folder: &Path, name: &str) -> Option<String> {
 
 #[test]
 fn a_changed_scenario_is_taken_over_and_a_refused_one_changes_nothing() {
-    let storm = "failures:\n- {name: storm, at: 0 s, for: 70 s, node: tokyo}\n";
+    let storm = "failures:\n- {name: storm, at: 0 s, for: 70 s, nodes: [tokyo]}\n";
     let stormy = format!("{}{storm}", text());
     let slower = stormy.replace("rate: 50 Mbit/s", "rate: 5 Mbit/s");
     let ((), folder) = while_it_runs(|client| {
