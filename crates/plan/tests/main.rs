@@ -13,6 +13,7 @@ mod given;
 mod ground_links;
 mod information;
 mod kinds;
+mod live;
 mod networks;
 mod placement;
 mod planner;
