@@ -37,6 +37,7 @@ mod client;
 mod error;
 mod event;
 pub mod manifest;
+mod policy;
 mod request;
 mod schema;
 mod server;
@@ -47,7 +48,10 @@ pub mod summary;
 pub use client::{CaptureStream, Client, ClientError, Events};
 pub use error::{ApiError, ErrorCode};
 pub use event::{Event, EventData};
-pub use request::{CaptureOrder, NodeChange, PROTOCOL, Read, Request, RuleChange, SetLink, Write};
+pub use policy::{PolicySeat, PolicyTurn};
+pub use request::{
+    CaptureOrder, NodeChange, PROTOCOL, PolicyOrder, Read, Request, RuleChange, SetLink, Write,
+};
 pub use schema::schema_json;
 pub use server::{LabReader, LabWriter, Server};
 pub use stream::{CaptureItem, CaptureSource};

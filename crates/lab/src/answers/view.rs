@@ -12,7 +12,7 @@ use constel_drivers::relay::TransitCounts;
 use constel_drivers::{DriverError, Links};
 use constel_link::transit::Cause;
 use constel_link::{EffectsChange, PortId};
-use constel_plan::{AbsentMembers, Blueprint, ManualEffects, NodeNameError};
+use constel_plan::{AbsentMembers, Blueprint, ManualEffects};
 use constel_topology::{Effort, NodeId, Snapshot, StepRefusal, why};
 
 use crate::answers::by_hand::Ending;
@@ -20,13 +20,14 @@ use crate::answers::inspect::{self, PathDestination};
 use crate::answers::members;
 use crate::answers::node_states::NodesByHand;
 use crate::answers::orders::Orders;
-use crate::answers::{catalogued_in, impair, loads};
+use crate::answers::{catalogued_in, impair, loads, named};
 use crate::clock::{LabClock, mono_ns};
 use crate::error::EngineError;
 use crate::failed::Failed;
 use crate::information::{Informant, News};
 use crate::nodes::cgroups::Cgroups;
 use crate::nodes::kernels::Kernels;
+use crate::policy::PolicyDoor;
 use crate::watch::event_log::EventLog;
 
 /// The parts of the lab that answers need. They appear as the lab comes up.
@@ -61,6 +62,8 @@ pub(crate) struct View {
     pub(crate) away: Mutex<AbsentMembers>,
     /// The nodes that were failed, stopped or paused by command.
     pub(crate) nodes: Arc<NodesByHand>,
+    /// The program that decides for the lab, if there is one.
+    pub(crate) policy: PolicyDoor,
     /// The changes of links by command that end by themselves.
     pub(crate) endings: Mutex<Vec<Ending>>,
     /// The common changes of all machines, if there are several.
@@ -176,7 +179,9 @@ impl View {
         let wanted = || !self.stop.load(Ordering::Acquire) && wanted();
         let mut effort = Effort::new(Effort::QUESTION, &wanted);
         let step = at_ns / blueprint.lab.step_ns();
-        let found = blueprint.lab.stepper().try_step(step, &mut effort);
+        let mut stepper = blueprint.lab.stepper();
+        self.policy.apply(&mut stepper);
+        let found = stepper.try_step(step, &mut effort);
         found.map_err(|error| match error {
             StepRefusal::Unwanted => ApiError::coming_up(),
             far => ApiError::new(ErrorCode::TooFar, far.to_string()),
@@ -425,10 +430,7 @@ pub(super) fn failed(error: &EngineError) -> ApiError {
 
 /// Returns the node of that name or catalogue name; otherwise the error has the nearest name.
 pub(super) fn find(blueprint: &Blueprint, name: &str) -> Result<NodeId, ApiError> {
-    blueprint.lab.find(name).map_err(|error| match &error {
-        NodeNameError::None { nearest, .. } => ApiError::no_node(name, nearest.as_deref()),
-        NodeNameError::Several { .. } => ApiError::new(ErrorCode::BadName, error.to_string()),
-    })
+    named(&blueprint.lab, name)
 }
 
 /// Returns the node of that name, or the ends of disjoint paths: one as `london.tl.2`, or all of a pair as
