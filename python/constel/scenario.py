@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import networkx
 
     from .lab import OwnLab
+    from .policy import Decide, LivePolicy
     from .rules import Rule
 
 
@@ -274,13 +275,14 @@ class Scenario:
         anyway: bool = False,
         profile_hz: int | None = None,
         up_within: Span = "300 s",
+        policy: Decide | LivePolicy | None = None,
     ) -> OwnLab:
         """Returns a lab of this scenario, to be entered with `with`; needs root.
 
         `name`: default: the scenario's. `results`: a folder that must not exist; default: `results/NAME-TIME`. `duration`: in
         lab time, instead of the scenario's. `traffic`: whether to run the scenario's traffic. `anyway`: start even if the lab
         does not fit. `profile_hz`: samples of interfaces' counters per second (1 to 100). `up_within`: maximum time of
-        starting.
+        starting. `policy`: a function that decides from lab time zero on (`Lab.policy`), or a `LivePolicy`.
         """
         from .lab import OwnLab
 
@@ -293,6 +295,7 @@ class Scenario:
             anyway=anyway,
             profile_hz=profile_hz,
             up_within=up_within,
+            policy=policy,
         )
 
     def __repr__(self) -> str:
