@@ -153,7 +153,7 @@ impl LabTime<'_> {
             Outcome::Decided(decision) => {
                 let changes = self.decisions.borrow_mut().in_force.changes(decision);
                 match changes {
-                    Ok(changes) => self.carry_out(steps, changes, seen),
+                    Ok(changes) => self.decide(steps, changes, seen),
                     Err(why) => {
                         seen.fail(format!(
                             "a decision of the live policy was not carried out: {why}"
@@ -168,7 +168,7 @@ impl LabTime<'_> {
         Ok(())
     }
 
-    fn carry_out(&self, steps: &mut Steps<Machine>, changes: Decision, seen: &mut Observed) {
+    fn decide(&self, steps: &mut Steps<Machine>, changes: Decision, seen: &mut Observed) {
         if changes.is_empty() {
             return;
         }

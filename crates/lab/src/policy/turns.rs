@@ -257,7 +257,7 @@ mod tests {
         #[test]
         fn each_turn_has_one_outcome(acts in acts()) {
             let mut turns: Turns<u64> = Turns::new(WITHIN_NS);
-            let (mut now_ns, mut step, mut gone) = (0, 0, Presence::There);
+            let (mut now_ns, mut step, mut presence) = (0, 0, Presence::There);
             let (mut from_ns, mut answers, mut outcomes) = (0, Vec::new(), 0);
             turns.open(step, now_ns);
             for act in acts {
