@@ -75,7 +75,7 @@ class LivePolicy:
         wants: Iterable[str] = PARTS,
     ) -> None:
         self.decide = decide
-        self.name = name or getattr(decide, "__name__", "policy")
+        self.name = name or str(getattr(decide, "__name__", "policy"))
         self.steps = 0
         """The number of states that were answered."""
         self._within_ns = None if within is None else round(seconds_of(within) * 1e9)
