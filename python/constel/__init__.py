@@ -5,6 +5,7 @@
 * `read_results`: the results of a run, as frames.
 * `sweep`: a function over parameters and seeds, with labs in parallel, resumable.
 * `gsl_policy`, `routing`, `failure_law`, `link_law`, `trajectory`, `topology`: your own rules, as functions.
+* `Lab.policy`: a function that decides for a running lab, step by step.
 * `find_binary`: the program `constel` of this package.
 """
 
@@ -24,6 +25,7 @@ from .errors import (
 )
 from .frame import Frame
 from .lab import Completed, Event, Lab, Link, Node, OwnLab, attach
+from .policy import Decision, LivePolicy, State
 from .results import Results, read_results, read_runs
 from .rules import Choice, Joined, Rule, RuleFailed, Sky, failure_law, gsl_policy, link_law, routing, topology, trajectory
 from .scenario import Check, Plan, Scenario, check
@@ -35,6 +37,7 @@ __all__ = [
     "CommandFailed",
     "Completed",
     "ConstelError",
+    "Decision",
     "Diagnostic",
     "Event",
     "Frame",
@@ -46,6 +49,7 @@ __all__ = [
     "LabRefused",
     "LabTimeout",
     "Link",
+    "LivePolicy",
     "Node",
     "OwnLab",
     "Plan",
@@ -56,6 +60,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Sky",
+    "State",
     "Sweep",
     "UsageError",
     "__version__",

@@ -36,6 +36,7 @@ from .errors import (
     UsageError,
 )
 from .frame import Frame, Kind
+from .policy import PARTS, Decide, LivePolicy
 from .results import Results, read_results
 
 if TYPE_CHECKING:
@@ -502,6 +503,37 @@ class Lab:
         finally:
             _end(process, signal.SIGINT)
 
+    def policy(
+        self,
+        decide: Decide | None = None,
+        *,
+        name: str | None = None,
+        within: Span | None = None,
+        wants: Iterable[str] = PARTS,
+    ) -> Any:
+        """Lets a function decide links, attachments and routes from the lab's next step on, as a decorator.
+
+        The function gets a `State` before each step and returns a `Decision`, or `None` to change nothing. It has the time
+        `within` (default and maximum: half a step). A late answer holds the
+        decisions before and makes the run not trustworthy. `wants` has the parts of the state that it needs. Returns a
+        `LivePolicy`. Raises `LabRefused` if another policy decides.
+
+            @lab.policy(within="200 ms", wants=["stations"])
+            def highest(state):
+                best = {}
+                for own in state.stations:
+                    seen = sorted(own["candidates"], key=lambda c: -c["elevation_deg"])
+                    best[own["station"]] = [c["satellite"] for c in seen]
+                return constel.Decision(attachments=best)
+        """
+
+        def joined(decide: Decide) -> LivePolicy:
+            policy = LivePolicy(decide, name=name, within=within, wants=wants)
+            policy.join(self)
+            return policy
+
+        return joined if decide is None else joined(decide)
+
     def down(self) -> None:
         """Requests the end of the lab; returns when it has ended."""
         self._call(["down", self.name])
@@ -563,6 +595,7 @@ class OwnLab(Lab):
         profile_hz: int | None,
         up_within: Span,
         virtual_time: bool,
+        policy: Decide | LivePolicy | None = None,
     ) -> None:
         super().__init__(name or scenario.name)
         self.scenario = scenario
@@ -574,6 +607,8 @@ class OwnLab(Lab):
         self._told = ""
         self._flags = [*(["--for", text_of(duration)] if duration is not None else [])]
         self._flags += ["--no-traffic"] * (not traffic) + ["--anyway"] * anyway
+        self._flags += ["--await-policy"] * (policy is not None)
+        self._policy = policy if policy is None or isinstance(policy, LivePolicy) else LivePolicy(policy)
         self._flags += [] if profile_hz is None else ["--profile", str(profile_hz)]
         self._flags += ["--time", "virtual"] * virtual_time
         self._virtual_time = virtual_time
@@ -596,6 +631,16 @@ class OwnLab(Lab):
             self.abandon()
             raise
         return self
+
+    def _let_join(self) -> None:
+        """Lets the policy join as soon as it can: lab time waits for it."""
+        if self._policy is None or self._policy.joined:
+            return
+        try:
+            self._policy.join(self)
+        except LabRefused as error:
+            if error.code != "coming-up":
+                raise
 
     def launch(self) -> None:
         """Starts the process without waiting."""
@@ -629,7 +674,10 @@ class OwnLab(Lab):
             self._alive()
             return False
         # Another lab may have the name; ours will report that soon.
-        return bool(row["state"] == "running" and row["pid"] == self.pid)
+        if row["pid"] != self.pid:
+            return False
+        self._let_join()
+        return bool(row["state"] == "running")
 
     @property
     def pid(self) -> int:
@@ -700,6 +748,8 @@ class OwnLab(Lab):
     def _ended(self) -> Results:
         process, said = self._started(), self._stderr()
         if process.returncode in (0, 3):
+            if self._policy is not None and self._policy.joined:
+                self._policy.wait()
             return read_results(self._folder)
         # Exit code 1 with a summary: software in the lab failed, which is a result.
         if process.returncode == 1 and (results := Results(self._folder)).finished and results.failed:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import networkx
 
     from .lab import OwnLab
+    from .policy import Decide, LivePolicy
     from .rules import Rule
 
 
@@ -275,6 +276,7 @@ class Scenario:
         profile_hz: int | None = None,
         up_within: Span = "300 s",
         virtual_time: bool = False,
+        policy: Decide | LivePolicy | None = None,
     ) -> OwnLab:
         """Returns a lab of this scenario, to be entered with `with`; needs root, except in virtual time.
 
@@ -282,7 +284,8 @@ class Scenario:
         lab time, instead of the scenario's. `traffic`: whether to run the scenario's traffic. `anyway`: start even if the lab
         does not fit. `profile_hz`: samples of interfaces' counters per second (1 to 100). `up_within`: maximum time of
         starting. `virtual_time`: runs the lab in a guest whose clock waits (`docs/virtual-time.md`): `wait` returns its results,
-        and there are no requests to it.
+        and there are no requests to it. `policy`: a function that decides from lab time zero on (`Lab.policy`), or a
+        `LivePolicy`.
         """
         from .lab import OwnLab
 
@@ -296,6 +299,7 @@ class Scenario:
             profile_hz=profile_hz,
             up_within=up_within,
             virtual_time=virtual_time,
+            policy=policy,
         )
 
     def __repr__(self) -> str:

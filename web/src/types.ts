@@ -344,6 +344,19 @@ export type Event = ({
   rule?: string | null;
   rules: number;
 } | {
+  kind: "policy-joined";
+  policy: string;
+  within_ns: number;
+} | {
+  kind: "policy-held";
+  policy: string;
+  step: number;
+  why: string;
+} | {
+  kind: "policy-left";
+  policy: string;
+  on_purpose: boolean;
+} | {
   kind: "confirmed";
 } | {
   kind: "unconfirmed";
@@ -612,6 +625,7 @@ export type Summary = {
   fidelity: Fidelity;
   bounds?: Bounds;
   plans?: Plans | null;
+  policies?: (PolicyRow)[];
   crossed?: (CrossedRow)[];
   machines?: (MachineRow)[];
   verdict: Verdict;
@@ -907,6 +921,19 @@ export type Machine = {
 export type Plans = {
   steps: number;
   hash: string;
+};
+
+export type PolicyRow = {
+  name: string;
+  within_ns: number;
+  steps: number;
+  decided: number;
+  late: number;
+  refused: number;
+  changes: number;
+  answer_ns?: Quantiles | null;
+  state_ns?: Quantiles | null;
+  stayed: boolean;
 };
 
 export type CrossedRow = {

@@ -60,6 +60,9 @@ impl EventData {
             | Self::RulesChanged { .. }
             | Self::ScenarioChanged { .. }
             | Self::DelaysSet { .. }
+            | Self::PolicyJoined { .. }
+            | Self::PolicyHeld { .. }
+            | Self::PolicyLeft { .. }
             | Self::Confirmed
             | Self::Unconfirmed
             | Self::Stopping
@@ -259,6 +262,29 @@ pub enum EventData {
         rule: Option<String>,
         /// How many there are now.
         rules: usize,
+    },
+    /// A program decides for the lab from the next step on.
+    PolicyJoined {
+        /// Its name.
+        policy: String,
+        /// The time for each answer, nanoseconds.
+        within_ns: u64,
+    },
+    /// A live policy gave no valid answer in time, so that its decisions before held.
+    PolicyHeld {
+        /// Its name.
+        policy: String,
+        /// The step without its decision.
+        step: u64,
+        /// The reason.
+        why: String,
+    },
+    /// A live policy does not decide any more. The last decisions hold.
+    PolicyLeft {
+        /// Its name.
+        policy: String,
+        /// Whether it ended on purpose.
+        on_purpose: bool,
     },
     /// A user confirmed a box that would have taken itself down.
     Confirmed,

@@ -37,6 +37,7 @@ mod client;
 mod error;
 mod event;
 pub mod manifest;
+mod policy;
 mod request;
 mod schema;
 mod server;
@@ -47,9 +48,10 @@ pub mod summary;
 pub use client::{CaptureStream, Client, ClientError, Events};
 pub use error::{ApiError, ErrorCode};
 pub use event::{Event, EventData};
+pub use policy::{PolicySeat, PolicyTurn};
 pub use request::{
-    ApplyOrder, CaptureOrder, NodeChange, PROTOCOL, Read, Request, RuleChange, SetLink,
-    StationChange, Write,
+    ApplyOrder, CaptureOrder, NodeChange, PROTOCOL, PolicyOrder, Read, Request, RuleChange,
+    SetLink, StationChange, Write,
 };
 pub use schema::schema_json;
 pub use server::{LabReader, LabWriter, Server};

@@ -1,5 +1,6 @@
 //! Questions to a running lab: those that change nothing apart from those that do.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
@@ -8,6 +9,8 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+
+use crate::answers::PolicyPart;
 
 /// Version of the protocol. It rises when a question or an answer changes its meaning; new questions and new fields
 /// of answers leave it as it is. A request may name the version it is written in (`"version": 1`); a lab refuses
@@ -197,6 +200,20 @@ pub struct CaptureOrder {
     pub filter: Option<String>,
 }
 
+/// A program that decides for the lab, step by step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyOrder {
+    /// Name of the policy in events and results, 1 to 64 characters.
+    pub name: String,
+    /// The time for an answer, nanoseconds: at most half a step. Default: half a step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_ns: Option<NonZeroU64>,
+    /// The parts of the state that it needs. Default: all.
+    #[serde(default = "PolicyPart::all")]
+    pub wants: BTreeSet<PolicyPart>,
+}
+
 /// A question that changes the lab, or opens a door into it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "verb", rename_all = "kebab-case", deny_unknown_fields)]
@@ -276,6 +293,10 @@ pub enum Write {
     /// Shows frames as they pass. Answer: [`Capturing`](crate::answers::Capturing), and behind that line a file as pcapng has
     /// it, until the lab ends or the client has ended its own sending.
     Capture(CaptureOrder),
+    /// Lets a program decide: it gets the state before each step, and answers links, attachments and routes. Answer:
+    /// [`PolicyJoined`](crate::answers::PolicyJoined), and behind that line a [`PolicyState`](crate::answers::PolicyState) for each
+    /// step. The client sends a [`PolicyAnswer`](crate::answers::PolicyAnswer) to each, on a line.
+    Policy(PolicyOrder),
     /// Confirms that a user still reaches the host, so the box that waits for this goes on. The answer is empty.
     Confirm,
     /// Take the lab down; answered (by nothing) once it has begun.
@@ -332,7 +353,7 @@ pub enum Request {
 
 impl Request {
     /// Verbs of [`Write`]; all others are of [`Read`].
-    const WRITES: [&str; 13] = [
+    const WRITES: [&str; 14] = [
         "apply",
         "set-link",
         "set-station",
@@ -344,6 +365,7 @@ impl Request {
         "command",
         "change-rules",
         "capture",
+        "policy",
         "confirm",
         "down",
     ];
@@ -384,7 +406,7 @@ mod tests {
     #[test]
     fn every_question_is_read_back_as_what_it_is() {
         let (a, b) = ("a".to_owned(), "b".to_owned());
-        let requests: [Request; 24] = [
+        let requests: [Request; 25] = [
             Read::Version.into(),
             Read::State.into(),
             Read::Show.into(),
@@ -457,6 +479,12 @@ mod tests {
             Write::Capture(CaptureOrder {
                 of: "sat-1/isl0".to_owned(),
                 filter: Some("protocol: udp".to_owned()),
+            })
+            .into(),
+            Write::Policy(PolicyOrder {
+                name: "balance".to_owned(),
+                within_ns: NonZeroU64::new(1),
+                wants: BTreeSet::from([PolicyPart::Edges]),
             })
             .into(),
             Write::Confirm.into(),

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::answers::{
     Applied, BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LinkSet, LinkShown, ListedLab,
-    Loads, MemberSet, NetworkShown, NodeAccess, NodesSet, Paths, Routes, RulesChanged,
-    ScenarioShown, Shown, StationsSet, UserFileSet, Version,
+    Loads, MemberSet, NetworkShown, NodeAccess, NodesSet, Paths, PolicyAnswer, PolicyJoined,
+    PolicyState, Routes, RulesChanged, ScenarioShown, Shown, StationsSet, UserFileSet, Version,
 };
 use crate::manifest::Manifest;
 use crate::summary::Summary;
@@ -23,6 +23,10 @@ struct Documents {
     write: Write,
     /// `data` of an answer, by the request's verb.
     answers: Answers,
+    /// The state that a live policy receives before each step: `data` of a line.
+    policy_state: PolicyState,
+    /// The answer of a live policy, a line.
+    policy_answer: PolicyAnswer,
     /// A refusal, beside `"ok": false`.
     error: ApiError,
     /// An event: `data` of an answer to `events`, and a line of `events.ndjson`.
@@ -60,6 +64,7 @@ struct Answers {
     enter: NodeAccess,
     user_file: UserFileSet,
     command: CommandSent,
+    policy: PolicyJoined,
 }
 
 /// The schema (JSON Schema 2020-12) of requests, answers, events, errors and the documents of a results folder, as

@@ -14,13 +14,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::answers::{
     Applied, BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LinkSet, LinkShown, Loads,
-    MemberSet, NetworkShown, NodeAccess, NodesSet, Paths, Routes, RulesChanged, ScenarioShown,
-    Shown, StationsSet, UserFileSet, Version,
+    MemberSet, NetworkShown, NodeAccess, NodesSet, Paths, PolicyJoined, Routes, RulesChanged,
+    ScenarioShown, Shown, StationsSet, UserFileSet, Version,
 };
+use crate::policy::{self, PolicySeat};
 use crate::stream::{self, CaptureSource};
 use crate::{
-    ApiError, ApplyOrder, CaptureOrder, ErrorCode, Next, NodeChange, PROTOCOL, REQUEST_LIMIT_BYTES,
-    Read, Request, RuleChange, SetLink, StationChange, Subscription, Write,
+    ApiError, ApplyOrder, CaptureOrder, ErrorCode, Next, NodeChange, PROTOCOL, PolicyOrder,
+    REQUEST_LIMIT_BYTES, Read, Request, RuleChange, SetLink, StationChange, Subscription, Write,
 };
 
 /// Interval at which a follower of events is checked while no event occurs. A client that has left is removed then.
@@ -183,6 +184,17 @@ pub trait LabWriter: LabReader {
         &self,
         order: &CaptureOrder,
     ) -> Result<(Capturing, Box<dyn CaptureSource>), ApiError>;
+    /// Lets a program decide from the next step on. A lab has one at a time.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NotALab`]; [`ErrorCode::BadValue`] if the name or the time is out of bounds;
+    /// [`ErrorCode::Unsupported`] on several machines, or if another program decides; [`ErrorCode::ComingUp`].
+    fn policy(
+        &self,
+        _order: &PolicyOrder,
+    ) -> Result<(PolicyJoined, Arc<dyn PolicySeat>), ApiError> {
+        Err(not_a_lab())
+    }
     /// Changes the rules of a box.
     ///
     /// # Errors
@@ -321,6 +333,13 @@ fn answer_client(stream: &UnixStream, lab: &dyn LabWriter) -> io::Result<()> {
                 }
                 Err(error) => refuse(&mut writer, &error)?,
             },
+            Ok(Request::Write(Write::Policy(order))) => match lab.policy(&order) {
+                Ok((joined, seat)) => {
+                    say(&mut writer, &joined)?;
+                    return policy::serve(stream, &mut reader, writer, seat.as_ref());
+                }
+                Err(error) => refuse(&mut writer, &error)?,
+            },
             Ok(Request::Write(write)) => answer_write(&mut writer, lab, write)?,
         }
     }
@@ -377,8 +396,8 @@ fn answer_write(out: &mut impl io::Write, lab: &dyn LabWriter, write: Write) -> 
         Write::Command { node, data } => reply(out, lab.command(&node, data)),
         Write::ChangeRules { change } => reply(out, lab.change_rules(change)),
         Write::Confirm => reply(out, lab.confirm()),
-        // A stream has its own code, since it ends the connection.
-        Write::Capture(_) => Ok(()),
+        // These have their own code, since they end the connection.
+        Write::Capture(_) | Write::Policy(_) => Ok(()),
         Write::Down => {
             lab.down();
             say(out, &())
@@ -403,7 +422,7 @@ fn tell_events(
 }
 
 /// Whether the client has closed the connection; one that has only ended its own sending has not.
-fn left(stream: &UnixStream) -> io::Result<bool> {
+pub(crate) fn left(stream: &UnixStream) -> io::Result<bool> {
     let mut fds = [PollFd::new(stream, PollFlags::empty())];
     poll(&mut fds, Some(&Timespec::default()))?;
     let gone = PollFlags::HUP | PollFlags::ERR;
@@ -417,7 +436,7 @@ fn reply<T: Serialize>(out: &mut impl io::Write, result: Result<T, ApiError>) ->
     }
 }
 
-fn say<T: Serialize>(out: &mut impl io::Write, data: &T) -> io::Result<()> {
+pub(crate) fn say<T: Serialize>(out: &mut impl io::Write, data: &T) -> io::Result<()> {
     #[derive(Serialize)]
     struct Good<'a, T> {
         ok: bool,
@@ -426,7 +445,7 @@ fn say<T: Serialize>(out: &mut impl io::Write, data: &T) -> io::Result<()> {
     line(out, &Good { ok: true, data })
 }
 
-fn refuse(out: &mut impl io::Write, error: &ApiError) -> io::Result<()> {
+pub(crate) fn refuse(out: &mut impl io::Write, error: &ApiError) -> io::Result<()> {
     #[derive(Serialize)]
     struct Bad<'a> {
         ok: bool,

@@ -93,9 +93,13 @@ pub struct Summary {
     /// Limits against which these are checked.
     #[serde(default)]
     pub bounds: Bounds,
-    /// The plan of a machine, for a lab on several machines. Absent otherwise.
+    /// The plan of a machine, for a lab on several machines, one that waited for a live policy, and one whose scenario has choices in
+    /// files. Absent otherwise. The replay of a live policy has the plan of its run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plans: Option<Plans>,
+    /// Programs that decided live. Absent without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<PolicyRow>,
     /// Frames from the other machines during lab time, on a machine of a lab on several; empty elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub crossed: Vec<CrossedRow>,
@@ -293,6 +297,34 @@ pub struct DisjointPathRow {
     /// One-way delay at the beginning of the steps that had it, quantiles at most 1/1024 too large; absent when none had.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_ns: Option<Quantiles>,
+}
+
+/// A program that decided live. The folder `choices` of the results has the decisions, as files of `ground.choices`,
+/// `links.choices` and `routing.choices`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PolicyRow {
+    /// Its name.
+    pub name: String,
+    /// The time that it had for an answer, nanoseconds.
+    pub within_ns: u64,
+    /// Steps that it was to decide.
+    pub steps: u64,
+    /// Steps that it decided in time.
+    pub decided: u64,
+    /// Steps without an answer in time. The decisions before held, and the run is not trustworthy.
+    pub late: u64,
+    /// Answers that were refused. The decisions before held, and the run is not trustworthy.
+    pub refused: u64,
+    /// Changes that it decided: stations, links and routes.
+    pub changes: u64,
+    /// Time from a state to its answer, of answers in time. Absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_ns: Option<Quantiles>,
+    /// Time that collecting a state took. Absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_ns: Option<Quantiles>,
+    /// Whether it stayed until the end of the lab or left on purpose.
+    pub stayed: bool,
 }
 
 /// Samples of all kernels during lab time: the number of nodes whose packets would have arrived at each of some

@@ -272,6 +272,10 @@ pub(crate) struct Run {
     /// results. Default: no samples.
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) profile: Option<u32>,
+    /// Begin lab time only when a live policy has joined, within 60 s (`lab.policy` in Python, `policy` on the lab's socket). The
+    /// summary then has a fingerprint of the plan, which the replay of the decisions has as well.
+    #[arg(long)]
+    pub(crate) await_policy: bool,
     /// How time passes: `virtual` runs the lab in a guest kernel whose clock stands still while anything computes. Exact on any
     /// host, and needs no root. Default: the scenario's `clock.time`.
     #[arg(long, value_enum)]

@@ -49,6 +49,8 @@ pub struct RunOptions {
     pub traffic: bool,
     /// Whether to try even if [`Scenario::here`] reports that the lab will not fit.
     pub anyway: bool,
+    /// Whether lab time begins only when a live policy has joined.
+    pub await_policy: bool,
     /// How often a second the counters of all interfaces are written down; `None`: never.
     pub profile_hz: Option<NonZeroU32>,
     /// Ends the run when it is set, as [`Running::stop`] does; for handlers of signals.
@@ -64,6 +66,7 @@ impl Default for RunOptions {
             end: End::default(),
             traffic: true,
             anyway: false,
+            await_policy: false,
             profile_hz: None,
             stop: Arc::default(),
         }
@@ -171,6 +174,7 @@ impl Scenario {
             duration_ns,
             traffic: options.traffic,
             anyway: options.anyway,
+            await_policy: options.await_policy,
             profile_hz: options.profile_hz,
             together,
             stop: Arc::clone(&stop),

@@ -58,6 +58,14 @@ pub enum EngineError {
         /// The folder of the daemons' logs.
         logs: PathBuf,
     },
+    /// No live policy joined within the time allowed.
+    #[error(
+        "no live policy joined within {limit_s} s\n  start your program, for example `lab.policy` in Python, or run without --await-policy"
+    )]
+    NoPolicy {
+        /// The limit, seconds.
+        limit_s: u64,
+    },
     /// The connection between the machines could not be opened.
     #[error(transparent)]
     Between(#[from] constel_cluster::crossing::OpenError),

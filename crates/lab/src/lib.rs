@@ -13,6 +13,7 @@ mod failed;
 mod information;
 mod life;
 mod nodes;
+mod policy;
 mod progress;
 mod routing;
 #[cfg(test)]

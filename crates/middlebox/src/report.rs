@@ -178,6 +178,7 @@ pub(crate) fn write_summary(
         relay: stats.detail.clone(),
         lateness_by_class: Vec::new(),
         plans: None,
+        policies: Vec::new(),
         crossed: Vec::new(),
         machines: Vec::new(),
         verdict: fidelity.judge(bounds),

@@ -62,6 +62,16 @@ impl Lab {
         software.is_some_and(|software| software.full_checksums)
     }
 
+    /// Returns whether files fix satellites of stations, links or routes over time.
+    #[must_use]
+    pub fn has_choices(&self) -> bool {
+        let spec = self.layout.spec();
+        let mut stations = spec.stations.iter();
+        stations.any(|station| !station.choices.is_empty())
+            || !spec.switched.is_empty()
+            || self.next_nodes.is_some()
+    }
+
     /// Returns the length of a step, nanoseconds.
     pub fn step_ns(&self) -> u64 {
         self.layout.spec().step_ns

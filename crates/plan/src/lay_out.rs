@@ -102,6 +102,15 @@ impl Lab {
         if let Some(file) = &scenario.choices {
             errors.take(choices::read(file, &constellations, &mut stations));
         }
+        let switched = scenario.link_choices.as_ref().map(|file| {
+            let hosts = scenario.hosts.iter().map(|host| host.name.as_str());
+            let stations = stations.iter().map(|station| station.name.as_str());
+            let satellites = constellations.iter().flat_map(|k| &k.satellites);
+            let satellites = satellites.map(|satellite| satellite.name.as_str());
+            // The order of node numbers.
+            choices::read_links(file, satellites.chain(stations).chain(hosts))
+        });
+        let switched = switched.and_then(|read| errors.take(read));
         let networks = networks.unwrap_or_default();
         let mut errors = errors.or(Diagnostics::new())?;
         let spec = Spec {
@@ -119,6 +128,7 @@ impl Lab {
             networks,
             rules,
             seed: scenario.seed,
+            switched: switched.unwrap_or_default(),
             cross: scenario
                 .cross_shell
                 .iter()

@@ -38,6 +38,7 @@ mod ground;
 pub mod information;
 mod lab;
 mod lay_out;
+mod live;
 mod management;
 mod members;
 mod networks;
@@ -59,6 +60,7 @@ pub use blueprint::{
 };
 pub use by_hand::ManualEffects;
 pub use catalogue::{Catalogue, Catalogued, NodeNameError};
+pub use choices::{LINK_COLUMNS, STATION_COLUMNS, link_row, route_row, station_row};
 pub use constel_scenario::LeftOut;
 pub use daemons::{address_plan, daemon_spec, daemon_templates, ospf_areas};
 pub use difference::{ChangeKind, Difference, Past, ScenarioChange};
@@ -69,10 +71,11 @@ pub use failed::FailedEdges;
 pub use forwarders::Forwarders;
 pub use ground::gsl_policy;
 pub use lab::Lab;
+pub use live::{Decision, RouteChoice};
 pub use management::{MANAGEMENT_IFINDEX, MANAGEMENT_PORT, Management};
 pub use members::{AbsentMembers, EdgeEnds, Move};
 pub use networks::{is_square, read_delays};
-pub use next_nodes::{NextNodes, Reachability};
+pub use next_nodes::{NextNodes, ROUTE_COLUMNS, Reachability};
 pub use ours::LocalNodes;
 pub use planner::{
     PairStatistics, PathCountChange, PathStatistics, PlannedRoutes, PlannedStep, Planner,

@@ -1,17 +1,18 @@
 //! The routes over time, if a file fixes them in advance: `routing.choices`.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use constel_routing::{Graph, GroundTransit, Scratch, UNREACHABLE};
 use constel_scenario::{Diagnostics, TextFile};
 use constel_topology::{Layout, NodeId, Snapshot};
 
 use crate::lab::Lab;
+use crate::live::RouteChoice;
 use crate::table::Rows;
 
-/// The columns, in this order.
-const COLUMNS: &str = "t_s,node,destination,next";
+/// The columns of `routing.choices`, in this order.
+pub const ROUTE_COLUMNS: &str = "t_s,node,destination,next";
 
 /// A row of the file: from `t_ns` on, the node forwards packets for the destination to `next`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,10 +24,11 @@ struct Row {
     next: Option<NodeId>,
 }
 
-/// The rows of the file, by time.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The rows of the file, by time, and those that a live policy has added.
+#[derive(Debug)]
 pub struct NextNodes {
-    rows: Vec<Row>,
+    /// All holders of a lab see the rows that its run adds: the planner, and the checks of kernels' tables.
+    rows: RwLock<Vec<Row>>,
     /// The destinations, by number.
     destinations: Vec<NodeId>,
     nodes: usize,
@@ -53,7 +55,7 @@ impl NextNodes {
     ) -> Result<Self, Diagnostics> {
         let names = layout.nodes().iter().map(|node| node.name.as_str());
         let numbers: BTreeMap<&str, NodeId> = names.zip((0..).map(NodeId)).collect();
-        let mut lines = Rows::new(file, COLUMNS);
+        let mut lines = Rows::new(file, ROUTE_COLUMNS);
         let mut rows: Vec<Row> = Vec::new();
         while let Some((line, [t_s, node, destination, next])) = lines.next() {
             let t_ns = lines.time_ns(line, &t_s);
@@ -97,10 +99,37 @@ impl NextNodes {
         }
         let nodes = layout.nodes().len();
         lines.errors.or(Self {
-            rows,
+            rows: RwLock::new(rows),
             destinations: destinations.to_vec(),
             nodes,
         })
+    }
+
+    /// Returns whether there are no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
+        rows.is_empty()
+    }
+
+    /// Returns whether routes lead to a node.
+    #[must_use]
+    pub fn lead_to(&self, node: NodeId) -> bool {
+        self.destinations.binary_search(&node).is_ok()
+    }
+
+    /// Adds routes from `t_ns` on, which must not be before any row. Routes to nodes that are no destinations are left out.
+    pub(crate) fn add(&self, t_ns: u64, routes: &[RouteChoice]) {
+        let mut rows = self.rows.write().unwrap_or_else(PoisonError::into_inner);
+        rows.extend(routes.iter().filter_map(|route| {
+            let place = self.destinations.binary_search(&route.destination).ok()?;
+            Some(Row {
+                t_ns,
+                destination: place as u32,
+                node: route.node,
+                next: route.next,
+            })
+        }));
     }
 
     /// Returns the state before the first row, without any routes.
@@ -115,10 +144,11 @@ impl NextNodes {
 impl NextNodesAt {
     /// Returns the next node at `t_ns`, by destination and by node.
     pub(crate) fn at(&mut self, chosen: &NextNodes, t_ns: u64) -> &[Vec<Option<NodeId>>] {
-        if self.taken > 0 && chosen.rows[self.taken - 1].t_ns > t_ns {
+        let rows = chosen.rows.read().unwrap_or_else(PoisonError::into_inner);
+        if self.taken > 0 && rows[self.taken - 1].t_ns > t_ns {
             *self = chosen.start();
         }
-        while let Some(row) = chosen.rows.get(self.taken).filter(|row| row.t_ns <= t_ns) {
+        while let Some(row) = rows.get(self.taken).filter(|row| row.t_ns <= t_ns) {
             self.now[row.destination as usize][row.node.index()] = row.next;
             self.taken += 1;
         }

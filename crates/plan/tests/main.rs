@@ -14,6 +14,7 @@ mod given;
 mod ground_links;
 mod information;
 mod kinds;
+mod live;
 mod networks;
 mod placement;
 mod planner;

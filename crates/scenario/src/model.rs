@@ -116,6 +116,9 @@ pub struct Scenario {
     /// names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choices: Option<TextFile>,
+    /// Lasers and cables that are switched off and on, with their times, from a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link_choices: Option<TextFile>,
     /// Further ports of nodes, and the edges between them, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub networks: Vec<Network>,

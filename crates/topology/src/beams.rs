@@ -2,6 +2,7 @@
 
 mod possible;
 
+use crate::decided::Decided;
 use crate::ground::Seen;
 use crate::layout::Layout;
 use crate::node::NodeId;
@@ -73,6 +74,8 @@ pub(crate) struct Rules<'a> {
     pub(crate) layout: &'a Layout,
     /// With bent-pipe satellites: the stations that feed satellites, and the satellites that need feeders.
     pub(crate) bent_pipe: Option<&'a BentPipe>,
+    /// Decisions that replace the rules.
+    pub(crate) decided: &'a Decided,
 }
 
 /// The stations that feed satellites, and the satellites that only relay to feeders.
@@ -90,6 +93,7 @@ impl<'a> Rules<'a> {
         policies: &'a [Arc<dyn Policy>],
         capacity: &'a [u32],
         bent_pipe: Option<&'a BentPipe>,
+        decided: &'a Decided,
         step: u64,
     ) -> Rules<'a> {
         Rules {
@@ -100,6 +104,7 @@ impl<'a> Rules<'a> {
             capacity,
             layout,
             bent_pipe,
+            decided,
         }
     }
 
@@ -270,7 +275,13 @@ impl Beams {
         self.found_starts[last] = kept;
     }
 
-    fn found_of(&self, terminal: usize) -> &[Found] {
+    /// The part of the constellations that a satellite is in; see [`Candidate::part`].
+    pub(crate) fn part_of(&self, satellite: NodeId) -> u32 {
+        self.parts[satellite.index()]
+    }
+
+    /// The satellites that a terminal can use.
+    pub(crate) fn found_of(&self, terminal: usize) -> &[Found] {
         &self.found[self.found_starts[terminal]..self.found_starts[terminal + 1]]
     }
 
@@ -457,6 +468,10 @@ impl Beams {
                     .unwrap_or(0),
             }
         }));
+        if let Some(wanted) = rules.decided.satellites(station, rules.t_ns()) {
+            let usable = |s: &&NodeId| self.scratch.iter().any(|c| c.satellite == **s);
+            return wanted.iter().find(usable).copied();
+        }
         let choice = Choice {
             step: rules.step,
             step_ns: rules.step_ns,

@@ -62,6 +62,7 @@ pub(crate) fn check(spec: &Spec) -> Vec<SpecError> {
     c.cables(spec);
     c.classes(spec);
     c.networks(spec, &names);
+    c.switched(spec, names.len());
     for constellation in &spec.constellations {
         c.constellation(constellation);
     }

@@ -3,8 +3,10 @@
 use crate::check::Checker;
 use crate::class::GSL;
 use crate::error::SpecError;
+use crate::node::NodeId;
 use crate::spec::{
     Centre, Constellation, Disruption, FailureTarget, FailureTime, Operators, Spec, Station,
+    Switched,
 };
 use std::collections::BTreeSet;
 
@@ -178,6 +180,23 @@ impl Checker {
         let station = s.name.clone();
         self.errors.push(SpecError::BadChoices {
             station,
+            reason: reason.to_owned(),
+        });
+    }
+
+    /// Switched links are in order, and join two nodes of the lab.
+    pub(crate) fn switched(&mut self, spec: &Spec, nodes: usize) {
+        let unordered = spec.switched.windows(2).any(|w| w[1].t_ns < w[0].t_ns);
+        let known = |node: NodeId| node.index() < nodes;
+        let fits = |s: &Switched| known(s.a) && known(s.b) && s.a != s.b;
+        let reason = if unordered {
+            "links must be switched in order of time"
+        } else if !spec.switched.iter().all(fits) {
+            "a switched link must join two nodes"
+        } else {
+            return;
+        };
+        self.errors.push(SpecError::BadSwitched {
             reason: reason.to_owned(),
         });
     }

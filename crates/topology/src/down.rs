@@ -94,6 +94,8 @@ pub enum Down {
         /// The limit.
         limit_deg_per_s: f64,
     },
+    /// Switched off by a decision.
+    SwitchedOff,
     /// Broken.
     Failed {
         /// Place of the failure in the spec.

@@ -126,6 +126,12 @@ pub enum SpecError {
         /// Why.
         reason: String,
     },
+    /// Switched links that cannot be.
+    #[error("{reason}")]
+    BadSwitched {
+        /// Why.
+        reason: String,
+    },
     /// A terminal that cannot be.
     #[error("{station}: {reason}")]
     BadTerminal {

@@ -10,11 +10,11 @@
 #![forbid(unsafe_code)]
 
 mod beams;
-mod beforehand;
 mod check;
 mod check_parts;
 mod circle;
 mod class;
+mod decided;
 mod down;
 mod edges;
 mod effort;
@@ -65,7 +65,7 @@ pub use spec::{
     Cable, Centre, Chosen, Constellation, CrossShell, Disruption, ElevationStep, Failure,
     FailureTarget, FailureTime, GroundService, GslSpec, Host, IslPattern, LaserPairing, Lasers,
     Law, LinkClass, Moment, Neighbours, Network, NetworkEdge, Obstacle, Operators, PlusGrid, Radio,
-    Rain, Recorded, Recording, Satellite, Spec, Station, Terminal, Waypoint, Wrap,
+    Rain, Recorded, Recording, Satellite, Spec, Station, Switched, Terminal, Waypoint, Wrap,
 };
-pub use stepper::{StepRefusal, Stepper};
+pub use stepper::{StationCandidates, StepRefusal, Stepper};
 pub use why::{LinkReason, why};

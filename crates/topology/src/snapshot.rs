@@ -90,6 +90,8 @@ pub struct Snapshot {
     pub beams: Vec<Option<NodeId>>,
     /// The failures at the step's start.
     pub broken: Broken,
+    /// The lasers and cables that are switched off, by their ends, the lower node number first.
+    pub switched_off: Vec<(NodeId, NodeId)>,
     /// Why laser links are down, by link number; those not listed are up.
     pub isl_down: Vec<(u32, Down)>,
 }

@@ -40,6 +40,8 @@ pub struct Spec {
     pub cross: Vec<CrossShell>,
     /// Failures; at most 65,535 entries.
     pub failures: Vec<Failure>,
+    /// Lasers and cables that are switched off and on, in order of time.
+    pub switched: Vec<Switched>,
 }
 
 /// One operator's satellites and how they link.
@@ -197,16 +199,6 @@ pub struct Station {
     pub choices: Vec<Chosen>,
 }
 
-impl Station {
-    /// Returns the satellites chosen beforehand for an instant; `None`: none were, and the rule chooses.
-    #[must_use]
-    pub fn chosen_at(&self, t_ns: u64) -> Option<&[NodeId]> {
-        let next = self.choices.partition_point(|chosen| chosen.t_ns <= t_ns);
-        let chosen = self.choices.get(next.checked_sub(1)?)?;
-        Some(&chosen.satellites)
-    }
-}
-
 /// The satellites chosen beforehand for a station, from an instant on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
@@ -215,6 +207,19 @@ pub struct Chosen {
     /// The satellites, the most wanted first. Each antenna takes the first that it can use and that no other
     /// antenna of the station has; without one the station has no link.
     pub satellites: Vec<NodeId>,
+}
+
+/// A laser or cable that is switched off or on again, from an instant on. A link that is on is up only if geometry and failures allow it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Switched {
+    /// Nanoseconds after the start of the lab.
+    pub t_ns: u64,
+    /// One end.
+    pub a: NodeId,
+    /// The other end.
+    pub b: NodeId,
+    /// Whether it is on.
+    pub up: bool,
 }
 
 /// A radio of a station, with a port of its own. No two antennas of a station use one satellite at the same time.

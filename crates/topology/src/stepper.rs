@@ -2,12 +2,13 @@
 //! decisions need.
 
 mod adopt;
+mod decisions;
 mod find;
 mod located;
 mod walk;
 
 use crate::beams::{Beams, BentPipe, Rules};
-use crate::beforehand::Beforehand;
+use crate::decided::{Decided, Ends, is_among};
 use crate::down::Down;
 use crate::edges::{Drafts, GroundEdges, Scene};
 use crate::failures::{self, Broken, Failures};
@@ -24,6 +25,7 @@ use crate::why::{Moment, isl_state, sin_sq_cutoff};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+pub use decisions::StationCandidates;
 use located::Located;
 use walk::Near;
 pub use walk::StepRefusal;
@@ -68,6 +70,12 @@ pub struct Stepper {
     links: Vec<u32>,
     drafts: Drafts,
     bent_pipe: Option<BentPipe>,
+    /// Decisions that replace the rules.
+    decided: Decided,
+    /// The links that are switched off in `next_step`.
+    off: Vec<Ends>,
+    /// Whether candidates have their remaining time although no policy needs it.
+    tells_remaining: bool,
     /// The satellites that decisions can depend on, while a stretch is walked through of which only decisions
     /// matter.
     near: Option<Near>,
@@ -87,22 +95,25 @@ impl Stepper {
     #[must_use]
     pub fn new(layout: Arc<Layout>, sky: Arc<dyn Sky>) -> Stepper {
         let rules = layout.spec().rules.iter();
-        let rules = rules.map(|rule| Beforehand::over(&layout, Arc::from(built_in(rule.policy))));
-        let policies = rules.collect();
-        Stepper::with_policies(layout, sky, policies)
+        let policies = rules.map(|rule| Arc::from(built_in(rule.policy)));
+        let policies = policies.collect();
+        let decided = Decided::of(layout.spec());
+        Stepper::with_policies(layout, sky, policies, decided)
     }
 
-    /// Starts at step 0 with a policy of the caller's, at all terminals.
+    /// Starts at step 0 with a policy of the caller's, at all terminals. Choices made beforehand are ignored.
     #[must_use]
     pub fn with_policy(layout: Arc<Layout>, sky: Arc<dyn Sky>, policy: Arc<dyn Policy>) -> Stepper {
         let policies = vec![policy; layout.spec().rules.len()];
-        Stepper::with_policies(layout, sky, policies)
+        let decided = Decided::links_of(layout.spec());
+        Stepper::with_policies(layout, sky, policies, decided)
     }
 
     fn with_policies(
         layout: Arc<Layout>,
         sky: Arc<dyn Sky>,
         policies: Vec<Arc<dyn Policy>>,
+        decided: Decided,
     ) -> Stepper {
         let spec = layout.spec();
         let cutoff = |link| sin_sq_cutoff(layout.laser(link).polar_cutoff_deg);
@@ -135,6 +146,9 @@ impl Stepper {
             links: Vec::new(),
             drafts: Drafts::default(),
             bent_pipe: bent_pipe(&layout),
+            decided,
+            off: Vec::new(),
+            tells_remaining: false,
             near: None,
             layout,
             sky,
@@ -211,6 +225,7 @@ impl Stepper {
         snapshot.positions_itrf_m.clone_from(&self.now.positions);
         snapshot.lost.clone_from(&self.now.lost);
         snapshot.broken.clone_from(&self.broken);
+        snapshot.switched_off.clone_from(&self.off);
         snapshot.serving.clear();
         snapshot.beams.clear();
         for station in 0..self.layout.sites().len() {
@@ -236,7 +251,7 @@ impl Stepper {
         self.next_step * self.layout.spec().step_ns
     }
 
-    /// Computes positions at the start of the step and at its end, and failures.
+    /// Computes positions at the start of the step and at its end, failures, and the links that are switched off.
     fn locate(&mut self) {
         let (t_ns, step_ns) = (self.t_ns(), self.layout.spec().step_ns);
         if !self.now_known {
@@ -257,6 +272,7 @@ impl Stepper {
             sun: needs_sun.then(|| self.sky.sun_itrf_m(t_ns)).flatten(),
         };
         self.failures.at(&self.layout, &moment, &mut self.broken);
+        self.decided.off_at(t_ns, &mut self.off);
     }
 
     fn go_on(&mut self) {
@@ -284,6 +300,7 @@ impl Stepper {
             &self.policies,
             capacity,
             bent_pipe,
+            &self.decided,
             self.next_step,
         );
         (&mut self.beams, rules)
@@ -297,6 +314,7 @@ impl Stepper {
             &self.policies,
             capacity,
             bent_pipe,
+            &self.decided,
             self.next_step,
         );
         self.beams.each_by_itself(&rules)
@@ -312,7 +330,11 @@ impl Stepper {
             broken: &self.broken,
         };
         for (link, cutoff) in self.layout.isl_links().iter().zip(&self.cutoffs) {
-            let state = isl_state(&self.layout, link, *cutoff, &moment);
+            let [a, b] = [link.a, link.b].map(|port| self.layout.node_of(port));
+            let state = match is_among(&self.off, a, b) {
+                true => Err(Down::SwitchedOff),
+                false => isl_state(&self.layout, link, *cutoff, &moment),
+            };
             let reach = &mut self.isl_up[link.number as usize];
             let acquisition_ns = self.layout.laser(link).acquisition_ns;
             match state {
@@ -384,7 +406,8 @@ impl Stepper {
         for link in layout.cables() {
             let ends = [link.a, link.b].map(|port| layout.node_of(port));
             let whole = self.broken.cable(link.number).is_none();
-            if whole && ends.iter().all(|node| self.broken.node(*node).is_none()) {
+            let on = !is_among(&self.off, ends[0], ends[1]);
+            if whole && on && ends.iter().all(|node| self.broken.node(*node).is_none()) {
                 let cable = &layout.spec().cables[link.number as usize];
                 self.drafts.cable(&scene, (link.a, link.b), cable);
             }

@@ -1,6 +1,7 @@
 //! Why a link is up or down: the same tests the stepper applies, with words.
 
 use crate::class::Access;
+use crate::decided::is_among;
 use crate::down::Down;
 use crate::failures::Broken;
 use crate::geometry::{geocentric_latitude_deg, slew_rad};
@@ -168,6 +169,9 @@ fn why_cable(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Link
     match (snapshot.edge(from, to), broken()) {
         (Some(edge), _) => linked(edge, snapshot.t_ns, range_m, None, None),
         (None, Some(failure)) => LinkReason::Down(Down::Failed { failure }),
+        (None, None) if cable.is_some() && is_among(&snapshot.switched_off, a, b) => {
+            LinkReason::Down(Down::SwitchedOff)
+        }
         (None, None) => LinkReason::Down(match network::cut_by(layout, snapshot, from, to) {
             Some(failure) => Down::Failed { failure },
             None => Down::NotNeighbours,

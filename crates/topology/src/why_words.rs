@@ -96,6 +96,7 @@ impl Words<'_> {
             | Down::NotNeighbours
             | Down::Seam
             | Down::NoFeeder
+            | Down::SwitchedOff
             | Down::PolicyChoseNone => f.write_str(without_figures(down)),
             Down::NoPosition { node } => {
                 write!(
@@ -208,6 +209,7 @@ fn without_figures(down: &Down) -> &'static str {
         Down::NotNeighbours => "the pattern does not make them neighbours",
         Down::Seam => "across the seam: the planes fly in opposite directions",
         Down::NoFeeder => "no feeder uses the satellite, which only relays to feeders",
+        Down::SwitchedOff => "switched off",
         Down::PolicyChoseNone => "policy chose no satellite",
         _ => "",
     }

@@ -6,7 +6,7 @@ use common::{SECOND, class, sky, spec, station, walker};
 use constel_orbit::WalkerKind;
 use constel_topology::{
     CABLE, Cable, Failure, FailureTarget, FailureTime, HOST, Host, Layout, Spec, SpecError,
-    Stepper, why,
+    Stepper, Switched, why,
 };
 use std::sync::Arc;
 
@@ -156,4 +156,38 @@ fn ports_have_the_mtu_of_their_links() {
     assert_eq!(mtus("computer"), [1500]);
     let errors = behind(|spec| spec.cables[0].class.mtu_bytes = 9001);
     assert_eq!(errors.err().map(|errors| errors.len()), Some(1));
+}
+
+#[test]
+fn a_cable_is_switched_off_and_on() {
+    let mut stepper = behind(|_| ()).unwrap();
+    let layout = Arc::clone(stepper.layout());
+    let [router, computer] = ["router", "computer"].map(|name| layout.find(name).unwrap().id);
+    let [from, to] = layout
+        .cable_between(router, computer)
+        .map(|c| [c.a, c.b])
+        .unwrap();
+    for (step, up) in [(2, false), (4, true)] {
+        let t_ns = step * SECOND;
+        stepper.switch(Switched {
+            t_ns,
+            a: computer,
+            b: router,
+            up,
+        });
+    }
+    for up in [true, true, false, false, true] {
+        let snapshot = stepper.advance();
+        assert_eq!(snapshot.edge(from, to).is_some(), up);
+        let reason = why(&layout, &snapshot, router, computer).describe(&layout);
+        assert_eq!(reason == "down: switched off", !up, "{reason}");
+    }
+    let nowhere = Switched {
+        t_ns: 0,
+        a: router,
+        b: router,
+        up: false,
+    };
+    let error = behind(|spec| spec.switched = vec![nowhere]).err().unwrap();
+    assert_eq!(error[0].to_string(), "a switched link must join two nodes");
 }

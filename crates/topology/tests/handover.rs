@@ -5,8 +5,8 @@ use crate::common;
 use common::*;
 use constel_orbit::{Geodetic, Site, WalkerKind};
 use constel_topology::{
-    Chosen, GslPolicy, Layout, LinkReason, NodeId, Obstacle, PlainPolicy, Snapshot, Spec, Station,
-    Stepper, diff, why,
+    Chosen, Down, GslPolicy, Layout, LinkReason, NodeId, Obstacle, PlainPolicy, Snapshot, Spec,
+    Station, Stepper, Switched, diff, why,
 };
 use proptest::prelude::*;
 use std::num::NonZeroU32;
@@ -300,4 +300,74 @@ fn obstacles_and_the_geostationary_arc_are_kept_clear() {
     // Ten satellites overhead of which nearly all fly near the arc or in the east.
     assert!(gso > 100 && blocked > 100, "{gso} {blocked}");
     assert!(lit < 300);
+}
+
+/// Decisions at run time, step by step, give the snapshots of a spec that has them beforehand.
+#[test]
+fn decisions_at_run_time_are_those_of_a_spec() {
+    let shells = vec![starlink_shell1()];
+    let mut spec = spec(&shells, cities());
+    spec.rules[0].policy = GslPolicy::Plain(PlainPolicy::LongestVisible);
+    let sky = sky(shells);
+    let layout = Arc::new(Layout::new(spec.clone(), &*sky).unwrap());
+    let mut live = Stepper::new(Arc::clone(&layout), sky.clone());
+    let laser = layout.isl_links()[7];
+    let [a, b] = [laser.a, laser.b].map(|port| layout.port(port).node);
+    let mut seen = vec![live.advance()];
+    for step in 1..40_u64 {
+        let t_ns = step * SECOND;
+        let candidates = live.candidates();
+        assert_eq!(candidates.len(), spec.stations.len());
+        // The lowest satellite, at every other station and not in every step: a choice that no rule makes.
+        for (place, own) in candidates.iter().enumerate() {
+            assert_eq!(
+                own.serving,
+                seen.last().unwrap().beams[place]
+                    .into_iter()
+                    .collect::<Vec<_>>()
+            );
+            assert!(own.satellites.iter().all(|c| c.remaining_s.is_finite()));
+            let lowest = own
+                .satellites
+                .iter()
+                .min_by(|a, b| a.sin_elevation.total_cmp(&b.sin_elevation));
+            if place % 2 == 0 && step % 5 == 0 {
+                let satellites: Vec<NodeId> = lowest.map(|c| c.satellite).into_iter().collect();
+                live.choose(
+                    own.station,
+                    Chosen {
+                        t_ns,
+                        satellites: satellites.clone(),
+                    },
+                );
+                spec.stations[place]
+                    .choices
+                    .push(Chosen { t_ns, satellites });
+            }
+        }
+        if step % 10 == 0 {
+            let switched = Switched {
+                t_ns,
+                a: b,
+                b: a,
+                up: step % 20 == 0,
+            };
+            live.switch(switched);
+            spec.switched.push(switched);
+        }
+        seen.push(live.advance());
+    }
+    let layout = Arc::new(Layout::new(spec, &*sky).unwrap());
+    let mut again = Stepper::new(Arc::clone(&layout), sky.clone());
+    let replayed: Vec<_> = seen.iter().map(|_| again.advance()).collect();
+    assert_eq!(replayed, seen);
+    let up = |step: usize| seen[step].edge(laser.a, laser.b).is_some();
+    assert_eq!(
+        [9, 10, 19, 20, 30].map(up),
+        [true, false, false, true, false]
+    );
+    let reason = why(&layout, &seen[10], a, b);
+    assert_eq!(reason, LinkReason::Down(Down::SwitchedOff));
+    // A step by itself equals the one on the way.
+    assert_eq!(again.at_step(15), seen[15]);
 }

@@ -364,6 +364,7 @@ fn the_server_carries_out_the_orders_that_it_says_and_no_others() {
         json!({ "verb": "command", "node": "tokyo", "data": 1 }),
         json!({ "verb": "change-rules", "change": { "kind": "remove", "name": "x" } }),
         json!({ "verb": "capture", "of": "tokyo" }),
+        json!({ "verb": "policy", "name": "balance" }),
         json!({ "verb": "confirm" }),
         json!({ "verb": "down" }),
         json!({ "flow": { "tool": "ping", "from": "tokyo", "to": "london", "for_s": 30 } }),

@@ -5,6 +5,7 @@ mod link;
 mod loads;
 mod middlebox;
 mod paths;
+mod policy;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -22,6 +23,10 @@ pub use link::{
 pub use loads::{EdgeLoad, EdgeRate, Loads};
 pub use middlebox::{BoxShown, DirectionCounters, RuleShown, RulesChanged, ViaShown, WireShown};
 pub use paths::{Hop, NextHop, Optimum, Paths, Route, Routes, Walked};
+pub use policy::{
+    PolicyAnswer, PolicyCandidate, PolicyEdge, PolicyJoined, PolicyLink, PolicyPart, PolicyRoute,
+    PolicyState, PolicyStation,
+};
 
 /// To [`Read::Version`](crate::Read::Version).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

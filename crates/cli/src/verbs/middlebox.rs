@@ -111,6 +111,11 @@ pub(super) fn of_scenario(args: &Run, scenario: BoxScenario) -> Outcome {
         ),
         ("--anyway", args.anyway, "a box is not refused for its size"),
         (
+            "--await-policy",
+            args.await_policy,
+            "a box has no stations, links and routes to decide",
+        ),
+        (
             "--ends-with",
             args.ends_with.is_some(),
             "`constel down NAME` stops a box",

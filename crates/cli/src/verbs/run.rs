@@ -38,6 +38,7 @@ pub(crate) fn run(args: &Run) -> Outcome {
         duration_ns: args.duration.map(at_least_something).transpose()?,
         traffic: !args.no_traffic,
         anyway: args.anyway,
+        await_policy: args.await_policy,
         profile_hz: args.profile.and_then(NonZeroU32::new),
         ..RunOptions::default()
     };
@@ -107,6 +108,7 @@ fn on_machines(
         ("--web", args.web),
         ("--profile", args.profile.is_some()),
         ("--anyway", args.anyway),
+        ("--await-policy", args.await_policy),
     ] {
         if given {
             let error = format!("{flag} is for labs on one machine; leave it out with --machines");

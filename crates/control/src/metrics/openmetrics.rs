@@ -248,6 +248,36 @@ mod tests {
     use super::*;
     use constel_api::answers::{EdgeLoad, LabState, RuleShown};
 
+    /// Each metric of the dashboard is one that this file writes.
+    #[test]
+    fn the_dashboard_shows_metrics_that_exist() {
+        let dashboard = include_str!("../../../../docs/grafana/constel.json");
+        let dashboard: Value = serde_json::from_str(dashboard).unwrap();
+        let panels = dashboard["panels"].as_array().unwrap().iter();
+        let targets = panels.flat_map(|panel| panel["targets"].as_array().unwrap());
+        let expressions = targets.map(|target| target["expr"].as_str().unwrap().to_owned());
+        let variables = dashboard["templating"]["list"].as_array().unwrap().iter();
+        let queries = variables.filter_map(|own| own["definition"].as_str().map(str::to_owned));
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let mut names: Vec<String> = expressions
+            .chain(queries)
+            .flat_map(|text| {
+                let words = text.split(|c| !is_name(c));
+                let own = words.filter(|word| word.starts_with("constel_"));
+                own.map(str::to_owned).collect::<Vec<_>>()
+            })
+            .collect();
+        names.sort();
+        names.dedup();
+        assert!(names.len() >= 8, "{names:?}");
+        let source = include_str!("openmetrics.rs");
+        for name in names {
+            let base = name.trim_end_matches("_total").trim_end_matches("_bucket");
+            let written = [name.as_str(), base].map(|name| format!("\"{name}\""));
+            assert!(written.iter().any(|name| source.contains(name)), "{name}");
+        }
+    }
+
     #[test]
     fn the_text_is_openmetrics() {
         let shown = Shown {

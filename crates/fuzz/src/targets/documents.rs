@@ -14,6 +14,9 @@ pub(super) fn targets() -> Vec<Target> {
         Target::new("api-request", api_requests, |bytes| {
             is::<constel_api::Request>(bytes)
         }),
+        Target::new("policy-answer", policy_answers, |bytes| {
+            is::<constel_api::answers::PolicyAnswer>(bytes)
+        }),
         Target::new("node-request", node_requests, |bytes| {
             is::<constel_plan::information::Request>(bytes)
         }),
@@ -79,6 +82,17 @@ pub(super) fn targets() -> Vec<Target> {
 
 fn is<T: DeserializeOwned>(bytes: &[u8]) -> bool {
     serde_json::from_slice::<T>(bytes).is_ok()
+}
+
+fn policy_answers() -> Vec<Vec<u8>> {
+    [
+        r#"{"step": 7}"#,
+        r#"{"step": 7, "attachments": {"tokyo": ["sat-1", "sat-2"], "lagos": []}}"#,
+        r#"{"step": 7, "links": [{"a": "x", "b": "y", "up": false}], "leave": false}"#,
+        r#"{"step": 7, "routes": [{"node": "x", "destination": "y", "next": null}]}"#,
+    ]
+    .map(|text| text.as_bytes().to_vec())
+    .into()
 }
 
 fn api_requests() -> Vec<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! Tables that a scenario names, read to their end by a small lab: choices, chosen routes, places, tracks.
+//! Tables that a scenario names, read to their end by a small lab: choices, switched links, chosen routes, places, tracks.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use super::Target;
 pub(super) fn targets() -> Vec<Target> {
     vec![
         Target::new("choices", choices, |bytes| planned(CHOICES, bytes)),
+        Target::new("switched-links", switched, |bytes| planned(SWITCHED, bytes)),
         Target::new("chosen-routes", routes, |bytes| planned(ROUTES, bytes)),
         Target::new("places", places, |bytes| planned(PLACES, bytes)),
         Target::new("track", tracks, |bytes| planned(TRACK, bytes)),
@@ -38,6 +39,16 @@ ground:
   stations:
     tokyo: {latitude: 35.7 deg, longitude: 139.7 deg}
     london: {latitude: 51.5 deg, longitude: -0.1 deg, antennas: 2}
+";
+
+const SWITCHED: &str = "\
+links: {choices: given.csv}
+ground:
+  stations:
+    tokyo: {latitude: 35.7 deg, longitude: 139.7 deg}
+  hosts:
+    server: {latitude: 35.7 deg, longitude: 139.7 deg}
+  cables: [{from: tokyo, to: server, delay: 1 ms, link: {rate: 10 Mbit/s}}]
 ";
 
 const ROUTES: &str = "\
@@ -117,6 +128,13 @@ fn choices() -> Vec<Vec<u8>> {
     vec![
         b"t_s,station,satellites\n0,tokyo,k-p00-s00 k-p00-s01\n0,london,\n20,tokyo,k-p01-s02\n40.5,london,k-p02-s03 k-p00-s00 k-p01-s01\n".to_vec(),
         b"t_s,station,satellites\r\n0,tokyo,k-p02-s03 k-p00-s00 k-p01-s01\r\n".to_vec(),
+    ]
+}
+
+fn switched() -> Vec<Vec<u8>> {
+    vec![
+        b"t_s,a,b,up\n0,tokyo,server,0\n20,server,tokyo,1\n20,k-p00-s00,k-p00-s01,0\n".to_vec(),
+        b"t_s,a,b,up\r\n0.5,k-p00-s00,k-p01-s00,1\r\n".to_vec(),
     ]
 }
 

@@ -17,8 +17,17 @@ pub(crate) mod view;
 mod written;
 
 use constel_api::answers::Catalogued;
-use constel_plan::Lab;
+use constel_api::{ApiError, ErrorCode};
+use constel_plan::{Lab, NodeNameError};
 use constel_topology::NodeId;
+
+/// Returns the node of that name or catalogue name; otherwise the error has the nearest name.
+pub(crate) fn named(lab: &Lab, name: &str) -> Result<NodeId, ApiError> {
+    lab.find(name).map_err(|error| match &error {
+        NodeNameError::None { nearest, .. } => ApiError::no_node(name, nearest.as_deref()),
+        NodeNameError::Several { .. } => ApiError::new(ErrorCode::BadName, error.to_string()),
+    })
+}
 
 /// Returns the catalogue entries of satellites, with their nodes' names.
 pub(crate) fn catalogued<'a>(

@@ -12,7 +12,7 @@ use constel_drivers::relay::TransitCounts;
 use constel_drivers::{DriverError, Links};
 use constel_link::transit::Cause;
 use constel_link::{EffectsChange, PortId};
-use constel_plan::{AbsentMembers, Blueprint, ManualEffects, NodeNameError};
+use constel_plan::{AbsentMembers, Blueprint, ManualEffects};
 use constel_topology::{Effort, NodeId, Snapshot, StepRefusal, why};
 
 use crate::answers::by_hand::Ending;
@@ -21,13 +21,14 @@ use crate::answers::members;
 use crate::answers::node_states::NodesByHand;
 use crate::answers::orders::Orders;
 use crate::answers::steering::Steering;
-use crate::answers::{catalogued_in, impair, loads};
+use crate::answers::{catalogued_in, impair, loads, named};
 use crate::clock::{LabClock, mono_ns};
 use crate::error::EngineError;
 use crate::failed::Failed;
 use crate::information::{Informant, News};
 use crate::nodes::cgroups::Cgroups;
 use crate::nodes::kernels::Kernels;
+use crate::policy::PolicyDoor;
 use crate::watch::event_log::EventLog;
 
 /// The parts of the lab that answers need. They appear as the lab comes up.
@@ -64,6 +65,8 @@ pub(crate) struct View {
     pub(crate) away: Mutex<AbsentMembers>,
     /// The nodes that were failed, stopped or paused by command.
     pub(crate) nodes: Arc<NodesByHand>,
+    /// The program that decides for the lab, if there is one.
+    pub(crate) policy: PolicyDoor,
     /// The changes of links by command that end by themselves.
     pub(crate) endings: Mutex<Vec<Ending>>,
     /// The common changes of all machines, if there are several.
@@ -184,6 +187,7 @@ impl View {
         let step = at_ns / blueprint.lab.step_ns();
         let mut stepper = blueprint.lab.stepper();
         stepper.point(self.steering.lock().pointed.clone());
+        self.policy.apply(&mut stepper);
         let found = stepper.try_step(step, &mut effort);
         found.map_err(|error| match error {
             StepRefusal::Unwanted => ApiError::coming_up(),
@@ -434,10 +438,7 @@ pub(super) fn failed(error: &EngineError) -> ApiError {
 
 /// Returns the node of that name or catalogue name; otherwise the error has the nearest name.
 pub(super) fn find(blueprint: &Blueprint, name: &str) -> Result<NodeId, ApiError> {
-    blueprint.lab.find(name).map_err(|error| match &error {
-        NodeNameError::None { nearest, .. } => ApiError::no_node(name, nearest.as_deref()),
-        NodeNameError::Several { .. } => ApiError::new(ErrorCode::BadName, error.to_string()),
-    })
+    named(&blueprint.lab, name)
 }
 
 /// Returns the node of that name, or the ends of disjoint paths: one as `london.tl.2`, or all of a pair as

@@ -6,11 +6,11 @@ use std::sync::mpsc::{Receiver, channel};
 
 use constel_api::answers::{
     Applied, Capturing, CommandSent, Confinement, DelaysSet, LinkSet, MemberSet, NodeAccess,
-    NodesSet, RoutesAfter, StationsSet, UserFileSet,
+    NodesSet, PolicyJoined, RoutesAfter, StationsSet, UserFileSet,
 };
 use constel_api::{
     ApiError, ApplyOrder, CaptureOrder, CaptureSource, ErrorCode, EventData, LabWriter, NodeChange,
-    SetLink, StationChange,
+    PolicyOrder, PolicySeat, SetLink, StationChange,
 };
 use constel_plan::Blueprint;
 use constel_scenario::model::{USER_FILE_BYTES, is_user_file_name};
@@ -36,6 +36,20 @@ impl LabWriter for View {
         capture::capture(blueprint, links.as_ref(), order, |name| {
             find(blueprint, name)
         })
+    }
+
+    fn policy(&self, order: &PolicyOrder) -> Result<(PolicyJoined, Arc<dyn PolicySeat>), ApiError> {
+        if self.orders.is_some() {
+            let error = "a live policy needs a lab on one machine: others would plan without it";
+            return Err(ApiError::new(ErrorCode::Unsupported, error));
+        }
+        // No node is held while the policy is connected: a lab can only go down when its nodes are no longer held.
+        let blueprint = Arc::clone(&self.held()?.kernels.blueprint);
+        let (joined, seat) = self.policy.join(order, &blueprint, &self.clock)?;
+        let (policy, within_ns) = (order.name.clone(), joined.within_ns);
+        let happened = EventData::PolicyJoined { policy, within_ns };
+        self.log.emit(self.t_ns(), happened);
+        Ok((joined, seat))
     }
 
     fn set_link(&self, order: &SetLink) -> Result<LinkSet, ApiError> {

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use constel_plan::information::{
-    Change, Event, InformationEvent, NodeInformation, OPENSN, Scope, Stamp, changes, names,
+    Change, Event, ExtraInformation, Foresight, InformationEvent, NodeInformation, OPENSN, Scope,
+    Stamp, changes, names,
 };
 use constel_topology::{NodeId, Snapshot};
 use serde::Serialize;
@@ -42,6 +43,49 @@ pub(super) struct Keeper {
     revision: u64,
     /// The nodes that receive the whole topology.
     of_all: Vec<NodeId>,
+    /// The coming contacts and positions, if some nodes look ahead.
+    ahead: Option<Ahead>,
+}
+
+/// The documents that look ahead.
+struct Ahead {
+    foresight: Foresight,
+    /// The nodes that look ahead.
+    nodes: Vec<NodeId>,
+    revision: u64,
+    /// The lab time from which they are written again, nanoseconds.
+    next_ns: u64,
+    /// The lab time between two documents, nanoseconds: half of what the nodes look ahead.
+    every_ns: u64,
+}
+
+impl Ahead {
+    /// Returns the documents of the nodes that look ahead, the farthest of them for all; `None` if no node does.
+    fn of(telling: &NodeInformation) -> Option<Self> {
+        let asked = |node: NodeId| Some((node, telling.asked(node)?));
+        let wanted: Vec<_> = telling.asking().filter_map(asked).collect();
+        let looks = |(node, asked): &(NodeId, &ExtraInformation)| asked.ahead_ns.map(|_| *node);
+        let nodes: Vec<NodeId> = wanted.iter().filter_map(looks).collect();
+        let ahead_ns = wanted
+            .iter()
+            .filter_map(|(_, asked)| asked.ahead_ns)
+            .max()?;
+        let lab = &telling.blueprint().lab;
+        let all = wanted.iter();
+        let mut all =
+            all.filter(|(_, asked)| asked.ahead_ns.is_some() && asked.scope == Scope::All);
+        let tracked = match all.next() {
+            Some(_) => lab.layout.nodes().iter().map(|node| node.id).collect(),
+            None => nodes.clone(),
+        };
+        Some(Self {
+            foresight: Foresight::new(lab, ahead_ns, tracked),
+            nodes,
+            revision: 0,
+            next_ns: 0,
+            every_ns: ahead_ns / 2,
+        })
+    }
 }
 
 impl Keeper {
@@ -69,6 +113,7 @@ impl Keeper {
             known: Arc::default(),
             revision: 0,
             of_all: telling.asking().filter(all).collect(),
+            ahead: Ahead::of(&telling),
             telling,
         }
     }
@@ -93,9 +138,13 @@ impl Keeper {
     /// Informs nodes as far as a message concerns them.
     pub(super) fn take(&mut self, news: News, clients: &mut Clients) {
         let told = match news {
-            News::Topology(snapshot) => self.topology(&snapshot, snapshot.t_ns, clients),
+            News::Topology(snapshot) => {
+                let told = self.topology(&snapshot, snapshot.t_ns, clients);
+                told.and(self.look_ahead(snapshot.t_ns, clients))
+            }
             News::TopologyAndSay(snapshot, done) => {
                 let told = self.topology(&snapshot, snapshot.t_ns, clients);
+                let told = told.and(self.look_ahead(snapshot.t_ns, clients));
                 // The waiting caller may have given up.
                 let _ = done.send(());
                 told
@@ -198,6 +247,53 @@ impl Keeper {
             let change = change.unwrap_or(&nothing);
             let one = self.neighbourhood(node, change, t_ns, clients);
             told = told.and(one);
+        }
+        told
+    }
+
+    /// Advances the documents that look ahead, and writes them if half of their time has passed.
+    fn look_ahead(&mut self, now_ns: u64, clients: &mut Clients) -> io::Result<()> {
+        let Some(mut ahead) = self.ahead.take() else {
+            return Ok(());
+        };
+        // With every step, so that no step waits for many.
+        ahead.foresight.advance(now_ns);
+        let mut told = Ok(());
+        if now_ns >= ahead.next_ns {
+            ahead.next_ns = now_ns + ahead.every_ns;
+            ahead.revision += 1;
+            told = self.write_ahead(&ahead, now_ns, clients);
+        }
+        self.ahead = Some(ahead);
+        told
+    }
+
+    fn write_ahead(&mut self, ahead: &Ahead, t_ns: u64, clients: &mut Clients) -> io::Result<()> {
+        let revision = ahead.revision;
+        let stamp = Stamp { revision, t_ns };
+        let foresight = &ahead.foresight;
+        let of_all = self.of_all.iter().filter(|node| ahead.nodes.contains(node));
+        let of_all: Vec<NodeId> = of_all.copied().collect();
+        let mut told = Ok(());
+        if !of_all.is_empty() {
+            let nodes = self.telling.blueprint().lab.layout.nodes().iter();
+            let nodes: Vec<NodeId> = nodes.map(|node| node.id).collect();
+            let orbit = document(&foresight.orbit(Scope::All, &nodes, stamp));
+            let contacts = document(&foresight.contacts(None, stamp));
+            let put = self.files.put_to_all(&of_all, names::ORBIT, &orbit);
+            let put = put.and_then(|()| self.files.put_to_all(&of_all, names::CONTACTS, &contacts));
+            told = told.and(put);
+        }
+        for node in &ahead.nodes {
+            if !of_all.contains(node) {
+                let orbit = document(&foresight.orbit(Scope::Neighbourhood, &[*node], stamp));
+                let contacts = document(&foresight.contacts(Some(*node), stamp));
+                let put = self.files.put(*node, names::ORBIT, &orbit);
+                let put = put.and_then(|()| self.files.put(*node, names::CONTACTS, &contacts));
+                told = told.and(put);
+            }
+            let one = self.event(*node, InformationEvent::Ahead { revision }, clients);
+            told = told.and(one.map(|_| ()));
         }
         told
     }

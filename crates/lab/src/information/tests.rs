@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use constel_plan::LocalNodes;
-use constel_plan::information::{Event, InformationEvent, Links, Peers, Topology, names};
+use constel_plan::information::{
+    Contacts, Event, InformationEvent, Links, Orbit, Peers, Topology, names,
+};
 use serde_json::Value;
 
 use super::*;
@@ -134,6 +136,53 @@ fn files_follow_the_sky_and_only_those_of_whom_it_concerns_change() {
     );
     let near: Topology = told.document(&who, names::TOPOLOGY);
     assert_eq!(near.scope, constel_plan::information::Scope::Neighbourhood);
+    assert_eq!(told.informant.problem(), None);
+}
+
+#[test]
+fn nodes_look_ahead_and_their_documents_are_renewed() {
+    let told = told(
+        "information:\n  - {nodes: [tokyo, london], ahead: 60 s}\n  - {nodes: [iridium-p00-s00], topology: all, ahead: 10 s}\n  \
+         - {nodes: [lagos]}\n",
+    );
+    let mut stepper = told.blueprint.lab.stepper();
+    told.informant.begin(&Arc::new(stepper.advance()));
+    assert!(!told.place("lagos", names::ORBIT).exists());
+    let of = |node: &str| -> (Orbit, Contacts) {
+        let contacts = told.document(node, names::CONTACTS);
+        (told.document(node, names::ORBIT), contacts)
+    };
+    let (orbit, contacts) = of("tokyo");
+    assert_eq!(
+        (orbit.revision, contacts.revision, contacts.t_ns),
+        (1, 1, 0)
+    );
+    // The farthest look of the lab, and half of it until the next document.
+    assert_eq!(contacts.to_ns, 90_000_000_000);
+    assert_eq!(orbit.nodes.len(), 1);
+    assert!(
+        contacts
+            .contacts
+            .iter()
+            .all(|c| c.a == "tokyo" || c.b == "tokyo")
+    );
+    let (orbit, contacts) = of("iridium-p00-s00");
+    assert_eq!(orbit.nodes.len(), told.blueprint.lab.layout.nodes().len());
+    assert!(contacts.contacts.len() > 100);
+    let mut follower = told.connect("london", "{\"verb\": \"follow\", \"after\": 0}\n");
+    let mut step = || told.informant.begin(&Arc::new(stepper.advance()));
+    (1..30).for_each(|_| step());
+    assert_eq!(of("tokyo").1.revision, 1);
+    step();
+    let (orbit, contacts) = of("tokyo");
+    assert_eq!((orbit.revision, contacts.revision), (2, 2));
+    assert_eq!(
+        (contacts.t_ns, contacts.to_ns),
+        (30_000_000_000, 120_000_000_000)
+    );
+    let mut kinds = std::iter::from_fn(|| Some(next(&mut follower)["data"].clone()));
+    let ahead = |event: &Value| event["kind"] == "ahead" && event["revision"] == 2;
+    assert!(kinds.any(|event| ahead(&event)));
     assert_eq!(told.informant.problem(), None);
 }
 

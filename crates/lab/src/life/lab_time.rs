@@ -23,6 +23,7 @@ use crate::life::observed::Observed;
 use crate::life::options::NEVER_NS;
 use crate::nodes::containers::Containers;
 use crate::nodes::ports::PortMaker;
+use crate::policy::Decisions;
 use crate::progress::{ENDLESS, Progress, Stage};
 use crate::routing::daemons::{DaemonIncident, Daemons};
 use crate::routing::limit::Limit;
@@ -58,6 +59,8 @@ pub(crate) struct LabTime<'a> {
     pub(crate) progress: &'a dyn Progress,
     pub(crate) helpers: &'a RefCell<Helpers>,
     pub(crate) containers: &'a RefCell<Containers>,
+    /// The decisions of live policies.
+    pub(crate) decisions: RefCell<Decisions>,
     /// The port maker, for ports that programs in nodes removed.
     pub(crate) ports: &'a dyn PortMaker,
     /// The results, for files that begin only while the lab runs.
@@ -72,7 +75,7 @@ pub(crate) struct LabTime<'a> {
 pub(crate) type Count<'a> = dyn Fn(usize) -> Result<(), EngineError> + 'a;
 
 impl LabTime<'_> {
-    fn stopped(&self) -> bool {
+    pub(crate) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
 
@@ -210,6 +213,7 @@ impl LabTime<'_> {
             stage.reach(steps.current().t_ns / 1_000_000_000);
         }
         self.wait_out(steps, daemons, &mut look, &mut seen, end_ns)?;
+        self.end_policy(&mut seen);
         self.changes_of_stacks();
         // From here on changes of stacks are part of the take-down, and are not recorded.
         self.fabric.kernels.own_stacks.close();
@@ -251,6 +255,7 @@ impl LabTime<'_> {
         // A changed scenario may have other failures, so that each step is read with its own layout.
         let before = Arc::clone(&steps.planner.blueprint().lab.layout);
         self.adopt_changes(steps, seen)?;
+        self.policy_decides(steps, daemons, look, seen)?;
         let next = steps.prepare();
         let handovers = next.handovers.clone();
         let current = Arc::clone(steps.current());
@@ -359,7 +364,7 @@ impl LabTime<'_> {
     }
 
     /// Does the periodic work between two steps: ended daemons, changes by command, and the convergence of routes.
-    fn between_steps(
+    pub(crate) fn between_steps(
         &self,
         snapshot: &Snapshot,
         daemons: &mut Daemons,

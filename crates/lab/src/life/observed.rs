@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use constel_api::summary::{ClientEnd, FlowStatus};
+use constel_api::summary::{ClientEnd, FlowStatus, PolicyRow};
 use constel_host::process::Exit;
 use constel_measure::verdict::{Software, SoftwareFailure};
 use constel_topology::NodeId;
@@ -66,6 +66,8 @@ pub(crate) struct Observed {
     /// The ends of containers by node: the lab time in nanoseconds, and how.
     container_ends: BTreeMap<NodeId, Vec<(u64, String)>>,
     pub(crate) lab_time_ns: u64,
+    /// The programs that decided live.
+    pub(crate) policies: Vec<PolicyRow>,
     /// The share of lab time in which programs waited for a processor.
     pub(crate) processor_wait_ratio: Option<f64>,
 }

@@ -34,6 +34,8 @@ pub struct Options {
     pub anyway: bool,
     /// How often per second the counters of all interfaces are recorded; `None` for never.
     pub profile_hz: Option<NonZeroU32>,
+    /// Whether lab time begins only when a live policy has joined. The plan then has a fingerprint.
+    pub await_policy: bool,
     /// This machine's part of a lab on several machines.
     pub together: Option<ClusterPart>,
     /// Set from outside to end the run.

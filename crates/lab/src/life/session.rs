@@ -164,6 +164,7 @@ impl<'a> Session<'a> {
             by_hand: Default::default(),
             away: Default::default(),
             nodes: Arc::default(),
+            policy: Default::default(),
             endings: Mutex::default(),
             orders: options
                 .together
@@ -407,6 +408,7 @@ impl<'a> Session<'a> {
             relay: stats.detail,
             lateness_by_class: ended.classes,
             plans: outcome.plans,
+            policies: outcome.seen.policies,
             crossed: outcome.crossed,
             machines: Vec::new(),
             verdict: fidelity.judge(bounds),

@@ -127,6 +127,7 @@ pub(crate) fn run_stages(
         let _over = SetOnDrop(&over);
         let outcome = stages.run();
         over.store(true, Ordering::Release);
+        view.policy.close();
         let watched = watcher.map_or(Ok(()), result_of);
         let carried = carrier.map_or(Ok(()), result_of);
         (outcome, watched.and(carried))
@@ -179,6 +180,7 @@ impl Stages<'_> {
         }
         self.start_helpers()?;
         let traffic = self.start_traffic()?;
+        self.wait_for_policy()?;
         // The other machines are waited for last, when everything here is ready.
         let zero_ns = self.wait_for_machines(&steps)?;
         self.running()?;

@@ -1,5 +1,6 @@
 //! Whole runs without a kernel: nodes, ports and links of memory, as any user.
 
+mod policy;
 mod steered;
 
 use std::cell::RefCell;
@@ -16,7 +17,7 @@ use constel_drivers::memory::{Call, Memory};
 use constel_drivers::{Chosen, DriverKind, Plane, PlaneConfig};
 use constel_host::claim::{Claim, RuntimeDir};
 use constel_link::PortId;
-use constel_plan::{Blueprint, LocalNodes};
+use constel_plan::{Blueprint, Lab, LocalNodes};
 use constel_topology::Port;
 
 use crate::clock::mono_ns;
@@ -183,30 +184,50 @@ fn run_text(
     together: Option<ClusterPart>,
     (text, duration_ns): (&str, Option<u64>),
 ) -> (Result<Finished, EngineError>, Arc<EventLog>) {
-    let events = Arc::<EventLog>::default();
     let options = Options {
+        together,
+        duration_ns,
+        stop: Arc::clone(stop),
+        ..options(text, folder)
+    };
+    run_with(paper, folder, lab(text), &options, progress)
+}
+
+/// The options of two seconds of lab time, without traffic.
+fn options(text: &str, folder: &Path) -> Options {
+    Options {
         lab: "paper".parse().unwrap(),
         scenario_file: "scenarios/test.yaml".to_owned(),
         scenario_text: text.to_owned(),
         results: folder.join("results"),
-        duration_ns,
+        duration_ns: Some(2_000_000_000),
         traffic: false,
         anyway: false,
         profile_hz: None,
-        together,
-        stop: Arc::clone(stop),
-        events: Arc::clone(&events),
-    };
+        await_policy: false,
+        together: None,
+        stop: Arc::default(),
+        events: Arc::default(),
+    }
+}
+
+fn run_with(
+    paper: &Paper,
+    folder: &Path,
+    lab: Lab,
+    options: &Options,
+    progress: &dyn Progress,
+) -> (Result<Finished, EngineError>, Arc<EventLog>) {
     let driver = Chosen {
         kind: DriverKind::Relay,
         why: "a test".to_owned(),
     };
     let runtime = RuntimeDir::at(folder.join("run"));
     let ground: &Ground<'_> = &|_: &Claim, _: &Path| -> Box<dyn Site> { Box::new(paper.clone()) };
-    let ran = run_on(ground, &runtime, lab(text), &driver, &options, progress);
+    let ran = run_on(ground, &runtime, lab, &driver, options, progress);
     assert_eq!(paper.runtime.alive(), 0, "no node is left");
     assert!(runtime.list().unwrap().is_empty(), "the name is free");
-    (ran, events)
+    (ran, Arc::clone(&options.events))
 }
 
 #[test]

@@ -196,6 +196,86 @@ pub struct Link {
     pub kind: String,
 }
 
+/// `orbit.json`: the positions of the node, or of all nodes, from now on. Only with `ahead`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Orbit {
+    /// Version of all documents here.
+    pub version: u32,
+    /// Whether it is about the node alone, or about all nodes of the lab.
+    pub scope: Scope,
+    /// Rises with each new document.
+    pub revision: u64,
+    /// Lab time at which it was written, nanoseconds.
+    pub t_ns: u64,
+    /// Lab time until which it looks ahead, nanoseconds.
+    pub to_ns: u64,
+    /// Time between two positions, nanoseconds.
+    pub every_ns: u64,
+    /// By number.
+    pub nodes: Vec<Track>,
+}
+
+/// The positions of a node over time. Between two positions 5 s apart, a straight line differs from a low orbit by 26 m at most.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Track {
+    /// The node.
+    pub node: String,
+    /// `satellite`, `ground` or `host`.
+    pub class: String,
+    /// In order of time; the first may be before the document's time.
+    pub places: Vec<Place>,
+}
+
+/// A position at an instant.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Place {
+    /// Lab time, nanoseconds.
+    pub t_ns: u64,
+    /// Position in the frame that turns with the Earth (ITRF), metres.
+    pub itrf_m: [f64; 3],
+}
+
+/// `contacts.json`: the links of the node, or of all nodes, that are and will be. Only with `ahead`. Failures are not foreseen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Contacts {
+    /// Version of all documents here.
+    pub version: u32,
+    /// Whether it is about the node's links, or about all links of the lab.
+    pub scope: Scope,
+    /// Rises with each new document.
+    pub revision: u64,
+    /// Lab time at which it was written, nanoseconds.
+    pub t_ns: u64,
+    /// Lab time until which it looks ahead, nanoseconds.
+    pub to_ns: u64,
+    /// In order of their beginning, then of their ports.
+    pub contacts: Vec<ComingContact>,
+}
+
+/// A time in which a link carries frames; `a` has the lower port number of the two.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ComingContact {
+    /// One end's node.
+    pub a: String,
+    /// Its port.
+    pub a_port: String,
+    /// The other end's node.
+    pub b: String,
+    /// Its port.
+    pub b_port: String,
+    /// `isl`, `gsl`, `cable`, or a network's.
+    pub kind: String,
+    /// Lab time of its beginning, nanoseconds; before the document's time if it is in progress.
+    pub from_ns: u64,
+    /// Lab time of its end, nanoseconds, not part of it; absent if it goes on beyond the time that is foreseen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_ns: Option<u64>,
+    /// Least delay of one direction, nanoseconds, as far as it is foreseen.
+    pub delay_min_ns: u64,
+    /// Greatest delay of one direction, nanoseconds.
+    pub delay_max_ns: u64,
+}
+
 /// A line of `events`: an event for the node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
@@ -227,6 +307,11 @@ pub enum InformationEvent {
     /// topology.
     Topology {
         /// Of `topology.json`.
+        revision: u64,
+    },
+    /// `orbit.json` and `contacts.json` are new: a part of the time that they looked ahead has passed.
+    Ahead {
+        /// Of both.
         revision: u64,
     },
     /// A file of `user` is new, or another.

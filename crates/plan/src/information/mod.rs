@@ -1,7 +1,8 @@
 //! Information about nodes and their surroundings for those nodes that request it, so that an image can configure itself.
 //!
 //! A node sees a folder, [`FOLDER`]: [`node.json`](Node) and [`ports.json`](Ports), which never change;
-//! [`peers.json`](Peers) and [`topology.json`](Topology), which change with its links; the user's own files in `user/`;
+//! [`peers.json`](Peers) and [`topology.json`](Topology), which change with its links. [`orbit.json`](Orbit) and
+//! [`contacts.json`](Contacts) look ahead. There are the user's own files in `user/`;
 //! [`events`](Event), one per line; and a socket that accepts [`Request`]s. Files are replaced as a whole, never written in
 //! place.
 //!
@@ -27,6 +28,7 @@
 //! # Ok::<(), constel_scenario::Diagnostics>(())
 //! ```
 
+mod ahead;
 mod changes;
 mod documents;
 mod opensn;
@@ -34,10 +36,11 @@ mod schema;
 mod socket;
 mod telling;
 
+pub use ahead::Foresight;
 pub use changes::{Change, changes};
 pub use documents::{
-    End, Event, InformationEvent, Link, LinkEnd, Node, Peer, Peers, Port, Ports, Scope, Seat,
-    Topology, TopologyNode,
+    ComingContact, Contacts, End, Event, InformationEvent, Link, LinkEnd, Node, Orbit, Peer, Peers,
+    Place, Port, Ports, Scope, Seat, Topology, TopologyNode, Track,
 };
 pub use opensn::{OPENSN, OPENSN_FOLDER, OpenSn, OpenSnEnd, OpenSnLink};
 pub use schema::schema_json;
@@ -61,6 +64,10 @@ pub mod names {
     pub const PEERS: &str = "peers.json";
     /// [`Topology`](crate::information::Topology).
     pub const TOPOLOGY: &str = "topology.json";
+    /// [`Orbit`](crate::information::Orbit).
+    pub const ORBIT: &str = "orbit.json";
+    /// [`Contacts`](crate::information::Contacts).
+    pub const CONTACTS: &str = "contacts.json";
     /// The user's files.
     pub const USER: &str = "user";
     /// [`Event`](crate::information::Event)s, one a line.

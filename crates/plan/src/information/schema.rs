@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::json;
 
-use crate::information::{Event, Links, Node, OpenSn, Peers, Ports, Refusal, Request, Topology};
+use crate::information::{
+    Contacts, Event, Links, Node, OpenSn, Orbit, Peers, Ports, Refusal, Request, Topology,
+};
 
 /// One property for each kind of document, so that one schema holds them all.
 #[derive(JsonSchema)]
@@ -18,6 +20,10 @@ struct Documents {
     peers: Peers,
     /// `topology.json`.
     topology: Topology,
+    /// `orbit.json`.
+    orbit: Orbit,
+    /// `contacts.json`.
+    contacts: Contacts,
     /// `opensn/NODE`.
     opensn: OpenSn,
     /// A line of `events`, and `data` of an answer to `follow`.

@@ -21,6 +21,8 @@ use crate::{Blueprint, LocalNodes, node_ifindex};
 pub struct ExtraInformation {
     /// How much of the topology.
     pub scope: Scope,
+    /// How far `orbit.json` and `contacts.json` look ahead, nanoseconds; `None`: the node has none.
+    pub ahead_ns: Option<u64>,
     /// Whether in [OpenSN's form](crate::information::OpenSn) as well.
     pub opensn: bool,
     /// The user's files, by name.
@@ -58,6 +60,7 @@ impl NodeInformation {
             own.peek()?;
             let mut asked = ExtraInformation {
                 scope: Scope::Neighbourhood,
+                ahead_ns: None,
                 opensn: false,
                 user: BTreeMap::new(),
             };
@@ -67,6 +70,8 @@ impl NodeInformation {
                     Some(TopologyScope::Neighbourhood) => asked.scope = Scope::Neighbourhood,
                     None => {}
                 }
+                let ahead_ns = entry.ahead.map(|ahead| ahead.ns().unsigned_abs());
+                asked.ahead_ns = ahead_ns.or(asked.ahead_ns);
                 asked.opensn = entry.opensn.unwrap_or(asked.opensn);
                 let user = entry.user.iter();
                 let user = user.map(|file| (file.name.clone(), file.text.clone()));

@@ -5,6 +5,7 @@
 //! trace.
 
 mod link_state;
+mod live;
 mod moment;
 mod pairs;
 mod parting;

@@ -43,6 +43,7 @@ impl Scenario {
             hosts: Vec::new(),
             cables: Vec::new(),
             choices: None,
+            link_choices: None,
             sampling: None,
             networks: Vec::new(),
             cross_shell: Vec::new(),

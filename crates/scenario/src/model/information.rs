@@ -1,5 +1,6 @@
 //! The information that nodes receive about themselves and their surroundings.
 
+use constel_units::TimeSpan;
 use serde::Serialize;
 
 use crate::diagnostic::Diagnostic;
@@ -21,6 +22,9 @@ pub struct Information {
     pub nodes: Option<Vec<NodesNamed>>,
     /// How much of the topology; `None`: this entry does not say.
     pub topology: Option<TopologyScope>,
+    /// How far it looks ahead; `None`: this entry does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ahead: Option<TimeSpan>,
     /// Whether in OpenSN's form as well; `None`: this entry does not say.
     pub opensn: Option<bool>,
     /// The user's files.

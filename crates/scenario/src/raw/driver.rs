@@ -42,6 +42,12 @@ pub struct RawLinks {
     /// Whether interfaces of nodes lose their carrier when their link is down.
     #[serde(default, skip_serializing_if = "PortCarrier::is_always")]
     pub carrier: PortCarrier,
+    /// A CSV file of lasers and cables that are switched off and on, by your own controller or recorded from a live policy. Columns:
+    /// `t_s` (lab time), `a`, `b` (the nodes at its ends), `up` (`1` on, `0` off). A row holds until the next one of its link. A
+    /// link that is on is up as far as orbits and failures allow. Relative to the scenario file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub choices: Option<String>,
 }
 
 /// The carrier of nodes' interfaces.
@@ -152,6 +158,7 @@ impl Default for RawLinks {
             threads: Threads::Auto,
             stack_time: StackTime::Deducted,
             carrier: PortCarrier::Always,
+            choices: None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `information`: nodes that receive information about themselves and their surroundings, and its extent.
 
+use constel_units::TimeSpan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,11 @@ pub struct RawInformation {
     /// The part of the topology that the nodes receive. Default: `neighbourhood`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<TopologyScope>,
+    /// How far the nodes look ahead: `orbit.json` has their coming positions, and `contacts.json` their coming links; those of all
+    /// nodes with `topology: all`. Failures are not foreseen. Default: the nodes have neither file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "1 d"))]
+    pub ahead: Option<TimeSpan>,
     /// Whether the nodes also receive their links in the form of OpenSN, as `opensn/NODE` and
     /// `opensn/NODE.json` in that folder; nodes made of images see it as `/share/topo` too. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -59,6 +59,7 @@ fn entry(
             .as_ref()
             .map(|nodes| nodes.iter().enumerate().map(named).collect()),
         topology: raw.topology,
+        ahead: raw.ahead,
         opensn: raw.opensn,
         user,
     }

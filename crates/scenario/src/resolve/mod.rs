@@ -114,11 +114,12 @@ fn resolve_all(parsed: &Parsed, files: &dyn Files, errors: &mut Diagnostics) -> 
     let nodes = nodes::Nodes::new(parsed, &constellations, &stations, errors);
     let (hosts, cables) = cables::resolve(parsed, &mut inputs, &nodes, errors);
     cables::check_systems(parsed, &nodes, errors);
-    let choices = raw.ground.choices.as_deref();
-    let choices = choices.and_then(|name| {
-        let path = [Seg::Key("ground"), Seg::Key("choices")];
-        inputs.file(name, &path, errors)
-    });
+    let mut choices = |group: &'static str, name: &Option<String>| {
+        let path = [Seg::Key(group), Seg::Key("choices")];
+        inputs.file(name.as_deref()?, &path, errors)
+    };
+    let link_choices = choices("links", &raw.links.choices);
+    let choices = choices("ground", &raw.ground.choices);
     let (traffic, mut deferred) = traffic::resolve(parsed, &nodes, &routing, errors);
     attached::check(parsed, &routing, &traffic, errors);
     let expect = expect::resolve(parsed, &traffic, errors);
@@ -164,6 +165,7 @@ fn resolve_all(parsed: &Parsed, files: &dyn Files, errors: &mut Diagnostics) -> 
         hosts,
         cables,
         choices,
+        link_choices,
         networks,
         cross_shell,
         failures,

@@ -26,7 +26,8 @@ impl Stepper {
             }
         }
         self.flights.clear();
-        let any = self.policies.iter().any(|policy| policy.wants_remaining());
+        let wants = self.policies.iter().any(|policy| policy.wants_remaining());
+        let any = wants || self.tells_remaining;
         if any && near.is_none() {
             let step_s = spec.step_ns as f64 / 1e9;
             let ways = self.now.positions.iter().zip(&self.later.positions);
@@ -67,7 +68,7 @@ impl Stepper {
         let moved = (foresees && moves).then(|| Watcher::new(layout, station, end_ns));
         let later = foresees.then(|| moved.as_ref().unwrap_or(watcher));
         let ahead = &self.ahead[laid.rule].positions;
-        let counts = self.policies[laid.rule].wants_remaining();
+        let counts = self.tells_remaining || self.policies[laid.rule].wants_remaining();
         let step_s = spec.step_ns as f64 / 1e9;
         for (k, index) in self.indexes.iter_mut().enumerate() {
             let Some((sin_mask, mask_deg)) = layout.mask(terminal, k) else {

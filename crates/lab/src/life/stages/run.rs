@@ -16,6 +16,7 @@ use crate::life::lab_time::LabTime;
 use crate::life::moving::NodeCreator;
 use crate::life::observed::Observed;
 use crate::nodes::containers::Containers;
+use crate::policy::Decisions;
 use crate::routing::machine::Machine;
 use crate::routing::steps::Steps;
 use crate::traffic::helpers::Helpers;
@@ -187,6 +188,7 @@ pub(super) fn lab_time_of<'a>(
         progress: context.progress,
         helpers,
         containers,
+        decisions: RefCell::new(Decisions::new(context.results.dir())),
         ports: context.ports,
         results: context.results,
         moving: None,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use constel_api::EventData;
 use constel_api::answers::LabState as ApiState;
@@ -27,6 +27,9 @@ use crate::routing::steps::Steps;
 use crate::traffic::Traffic;
 use crate::traffic::helpers::Helpers;
 use crate::watch::summary::{ControlRow, Convergence};
+
+/// How often it is checked whether a policy has joined.
+const POLICY_LOOK: Duration = Duration::from_millis(10);
 
 /// A day, nanoseconds.
 const DAY_NS: u64 = 86_400_000_000_000;
@@ -60,8 +63,9 @@ impl Stages<'_> {
         let failed = Arc::clone(&view.failed);
         let mut steps = Steps::new(planner, machine, Arc::clone(clock), failed);
         let begun = Instant::now();
-        // The fingerprint proves that all machines planned the same.
-        if options.together.is_some() {
+        // The fingerprint proves that all machines planned the same, and a replay what a live policy had decided.
+        if options.together.is_some() || options.await_policy || fabric.blueprint.lab.has_choices()
+        {
             steps.keep_fingerprint();
         }
         steps.begin_held()?;
@@ -294,4 +298,40 @@ fn control(fabric: &Fabric) -> Result<Option<ControlRow>, EngineError> {
         .map(|edge| (edge.counters.offered, edge.counters.offered_bytes))
         .collect();
     Ok(ControlRow::of(&edges))
+}
+
+/// The time that a live policy has to join, if lab time waits for it.
+const POLICY_WITHIN: Duration = Duration::from_secs(60);
+
+impl Stages<'_> {
+    /// Waits until a live policy has joined, if the run is to begin with one.
+    ///
+    /// # Errors
+    /// [`EngineError::NoPolicy`] after the limit; [`EngineError::Interrupted`].
+    pub(super) fn wait_for_policy(&self) -> Result<(), EngineError> {
+        let Context {
+            options,
+            view,
+            progress,
+            ..
+        } = &self.context;
+        if !options.await_policy {
+            return Ok(());
+        }
+        let stage = Stage::begin(*progress, "live policy", 1);
+        let began = Instant::now();
+        while view.policy.seat().is_none() {
+            if options.stop.load(Ordering::Acquire) {
+                return Err(EngineError::Interrupted);
+            }
+            if began.elapsed() > POLICY_WITHIN {
+                return Err(EngineError::NoPolicy {
+                    limit_s: POLICY_WITHIN.as_secs(),
+                });
+            }
+            std::thread::sleep(POLICY_LOOK);
+        }
+        stage.end("");
+        Ok(())
+    }
 }
