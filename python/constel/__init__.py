@@ -1,7 +1,8 @@
 """Constel: real software over an emulated low-earth-orbit network.
 
 * `Scenario`: load, build, edit, check and plan a scenario, with results as frames. Needs no root.
-* `Scenario.run()`: a lab, as a context manager; `constel.aio` has the same for asyncio. Needs root.
+* `Scenario.run()`: a lab, as a context manager; `Scenario.up()`: one that stays. `constel.aio` has the same for asyncio. Needs
+  root.
 * `read_results`: the results of a run, as frames.
 * `sweep`: a function over parameters and seeds, with labs in parallel, resumable.
 * `gsl_policy`, `routing`, `failure_law`, `link_law`, `trajectory`, `topology`: your own rules, as functions.
@@ -23,7 +24,8 @@ from .errors import (
     UsageError,
 )
 from .frame import Frame
-from .lab import Completed, Event, Lab, Link, Node, OwnLab, attach
+from .lab import Completed, Event, Lab, Link, Node, OwnLab, attach, labs
+from .network import Network
 from .results import Results, read_results, read_runs
 from .rules import Choice, Joined, Rule, RuleFailed, Sky, failure_law, gsl_policy, link_law, routing, topology, trajectory
 from .scenario import Check, Plan, Scenario, check
@@ -46,6 +48,7 @@ __all__ = [
     "LabRefused",
     "LabTimeout",
     "Link",
+    "Network",
     "Node",
     "OwnLab",
     "Plan",
@@ -64,6 +67,7 @@ __all__ = [
     "failure_law",
     "find_binary",
     "gsl_policy",
+    "labs",
     "link_law",
     "read_results",
     "read_runs",
