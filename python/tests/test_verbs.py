@@ -66,11 +66,11 @@ class Names(unittest.TestCase):
 
 
 class FakeLab:
-    """A socket that keeps what was asked, and answers with what was asked."""
+    """A socket that keeps each request, and answers with it."""
 
     def __init__(self, folder: Path, name: str) -> None:
         (folder / name).mkdir()
-        self.asked: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(folder / name / "api.sock"))
         self._listener.listen()
@@ -85,7 +85,7 @@ class FakeLab:
                 return
             with wire, wire.makefile("rwb") as lines:
                 request = json.loads(lines.readline())
-                self.asked.append(request)
+                self.requests.append(request)
                 answers: dict[str, Any] = {
                     "networks": [{"network": "backbone", "members": []}],
                     "state": {"lab": "fake", "t_ns": 2_500_000_000},
@@ -120,35 +120,35 @@ class Requests(unittest.TestCase):
         self.folder = folder
         self.lab = constel.Lab("fake")
 
-    def asked(self) -> dict[str, Any]:
-        request = self.fake.asked[-1]
+    def request(self) -> dict[str, Any]:
+        request = self.fake.requests[-1]
         self.assertEqual(request.pop("version"), 1)
         return request
 
     def test_information_of_a_node(self) -> None:
         oslo = self.lab["oslo"]
         oslo.info_put("a.json", "{}")
-        self.assertEqual(self.asked(), {"verb": "user-file", "node": "oslo", "name": "a.json", "text": "{}"})
+        self.assertEqual(self.request(), {"verb": "user-file", "node": "oslo", "name": "a.json", "text": "{}"})
         file = self.folder / "b"
         file.write_text("São")
         oslo.info_put("b", file)
-        self.assertEqual(self.asked()["text"], "São")
+        self.assertEqual(self.request()["text"], "São")
         oslo.info_remove("a.json")
-        self.assertEqual(self.asked(), {"verb": "user-file", "node": "oslo", "name": "a.json"})
+        self.assertEqual(self.request(), {"verb": "user-file", "node": "oslo", "name": "a.json"})
         oslo.info_send({"do": ["reload", 1]})
-        self.assertEqual(self.asked(), {"verb": "command", "node": "oslo", "data": {"do": ["reload", 1]}})
+        self.assertEqual(self.request(), {"verb": "command", "node": "oslo", "data": {"do": ["reload", 1]}})
 
     def test_networks(self) -> None:
         backbone = self.lab.network("backbone")
         self.assertEqual(backbone.show(), {"network": "backbone", "members": []})
         backbone.join("oslo")
-        self.assertEqual(self.asked(), {"verb": "set-member", "network": "backbone", "node": "oslo", "joined": True})
+        self.assertEqual(self.request(), {"verb": "set-member", "network": "backbone", "node": "oslo", "joined": True})
         backbone.leave("oslo")
-        self.assertFalse(self.asked()["joined"])
+        self.assertFalse(self.request()["joined"])
         backbone.set([[None, "1.5 ms"], ["2 us", None]])
-        self.assertEqual(self.asked(), {"verb": "set-delays", "network": "backbone", "delays_ns": [[None, 1_500_000], [2_000, None]]})
+        self.assertEqual(self.request(), {"verb": "set-delays", "network": "backbone", "delays_ns": [[None, 1_500_000], [2_000, None]]})
         backbone.reset()
-        self.assertEqual(self.asked(), {"verb": "set-delays", "network": "backbone"})
+        self.assertEqual(self.request(), {"verb": "set-delays", "network": "backbone"})
         with self.assertRaises(constel.LabRefused):
             self.lab.network("other").show()
 
@@ -169,9 +169,9 @@ class Requests(unittest.TestCase):
             lab = await aio.attach("fake")
             self.assertEqual((await lab.t_s, await lab.nodes, await lab["oslo"].ipv4), (2.5, ["oslo"], "10.0.0.1"))
             await lab["oslo"].info_put("a", "text")
-            self.assertEqual(self.asked()["text"], "text")
+            self.assertEqual(self.request()["text"], "text")
             await lab.network("backbone").set([["1 ms"]])
-            self.assertEqual(self.asked()["delays_ns"], [[1_000_000]])
+            self.assertEqual(self.request()["delays_ns"], [[1_000_000]])
             self.assertEqual(await lab.metrics(), "metrics\nfake\n")
             async with lab.web() as address:
                 self.assertEqual(address, "web")
