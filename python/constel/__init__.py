@@ -1,7 +1,8 @@
 """Constel: real software over an emulated low-earth-orbit network.
 
 * `Scenario`: load, build, edit, check and plan a scenario, with results as frames. Needs no root.
-* `Scenario.run()`: a lab, as a context manager; `constel.aio` has the same for asyncio. Needs root.
+* `Scenario.run()`: a lab, as a context manager; `Scenario.up()`: one that stays. `constel.aio` has the same for asyncio. Needs
+  root.
 * `read_results`: the results of a run, as frames.
 * `sweep`: a function over parameters and seeds, with labs in parallel, resumable.
 * `gsl_policy`, `routing`, `failure_law`, `link_law`, `trajectory`, `topology`: your own rules, as functions.
@@ -24,7 +25,8 @@ from .errors import (
     UsageError,
 )
 from .frame import Frame
-from .lab import Completed, Event, Lab, Link, Node, OwnLab, attach
+from .lab import Completed, Event, Lab, Link, Node, OwnLab, attach, labs
+from .network import Network
 from .policy import Decision, LivePolicy, State
 from .results import Results, read_results, read_runs
 from .rules import Choice, Joined, Rule, RuleFailed, Sky, failure_law, gsl_policy, link_law, routing, topology, trajectory
@@ -50,6 +52,7 @@ __all__ = [
     "LabTimeout",
     "Link",
     "LivePolicy",
+    "Network",
     "Node",
     "OwnLab",
     "Plan",
@@ -69,6 +72,7 @@ __all__ = [
     "failure_law",
     "find_binary",
     "gsl_policy",
+    "labs",
     "link_law",
     "read_results",
     "read_runs",

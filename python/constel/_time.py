@@ -22,6 +22,11 @@ def text_of(span: Span) -> str:
     return span
 
 
+def nanoseconds_of(span: Span) -> int:
+    """Returns the span in nanoseconds."""
+    return nanoseconds(text_of(span))
+
+
 def seconds_of(span: Span) -> float:
     """Returns the span in seconds."""
-    return nanoseconds(text_of(span)) / 1e9
+    return nanoseconds_of(span) / 1e9

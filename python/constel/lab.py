@@ -36,6 +36,7 @@ from .errors import (
     UsageError,
 )
 from .frame import Frame, Kind
+from .network import Network
 from .policy import PARTS, Decide, LivePolicy
 from .results import Results, read_results
 
@@ -160,6 +161,33 @@ class Node:
     def get(self, path: str, target: str | Path) -> None:
         """Copies a file or folder of the node to this host."""
         self._lab._call(["cp", self._lab.name, f"{self.name}:{path}", str(target), "--json"])
+
+    def info_put(self, name: str, content: str | Path) -> dict[str, Any]:
+        """Puts a file into the node, as `/run/constel/user/NAME`: a text, or the content of a file of this host (a `Path`)."""
+        text = content.read_text(encoding="utf-8") if isinstance(content, Path) else content
+        return self._user_file(name, {"text": text})
+
+    def info_remove(self, name: str) -> dict[str, Any]:
+        """Removes a file that `info_put` put there."""
+        return self._user_file(name, {})
+
+    def info_send(self, data: Any) -> dict[str, Any]:
+        """Sends data to the node's programs, as an event of kind `command`: anything that JSON has."""
+        answer: dict[str, Any] = self._lab.ask({"verb": "command", "node": self.name, "data": data})
+        return answer
+
+    def _user_file(self, name: str, content: Mapping[str, str]) -> dict[str, Any]:
+        answer: dict[str, Any] = self._lab.ask({"verb": "user-file", "node": self.name, "name": name, **content})
+        return answer
+
+    def logs(self, lines: int = 200) -> str:
+        """Returns the last lines of the output of the node's programs: routing daemons, programs of images, Midnodes."""
+        return self._lab._text(["logs", self._lab.name, self.name, "--lines", str(lines)])
+
+    def shell(self) -> int:
+        """Opens a shell in the node, in this terminal; returns its exit code."""
+        self._lab._alive()
+        return subprocess.run([find_binary(), "shell", self._lab.name, self.name]).returncode
 
     def fail(self, *, wait: bool = True) -> dict[str, Any]:
         """Fails all links of the node; its programs go on. Returns when computed routes avoid it, unless `wait` is false."""
@@ -355,6 +383,15 @@ class Lab:
         """Returns all edges that leave a port (`"tokyo/gsl0"`), whatever their destination."""
         return Link(self, (port,))
 
+    def networks(self) -> list[dict[str, Any]]:
+        """Returns the lab's networks: `network`, and `members` with `node`, `port`, `joined` and `edges`."""
+        networks: list[dict[str, Any]] = self.ask({"verb": "networks"})
+        return networks
+
+    def network(self, name: str) -> Network:
+        """Returns a network, whose members and delays can be changed."""
+        return Network(self, name)
+
     def exec(self, pattern: str, command: Command, *, at_once: int = 16) -> Frame:
         """Runs a command in all nodes whose name matches a pattern (`"iridium-p00-*"`): `node, exit, stdout, stderr,
         error`."""
@@ -487,6 +524,51 @@ class Lab:
                 return Frame.of_rows(_SAMPLE, rows)
             time.sleep(max(0.0, pause_s - (time.monotonic() - began)))
 
+    def top(self, *, every: Span = "1 s", samples: int | None = None) -> Iterator[dict[str, Any]]:
+        """Yields the load of all links and the lateness of frames at intervals of `every` (200 ms or more), as `constel top
+        --json`: until the lab ends, or for a number of samples."""
+        self._alive()
+        call = [find_binary(), "top", self.name, "--json", "--every", text_of(every)]
+        call += [] if samples is None else ["--samples", str(samples)]
+        process = subprocess.Popen(
+            call, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        assert process.stdout is not None and process.stderr is not None
+        try:
+            for line in process.stdout:
+                yield json.loads(line)
+            if process.wait():
+                raise _failure(process.returncode, process.stderr.read())
+        finally:
+            _end(process)
+
+    def metrics(self) -> str:
+        """Returns the lab's counters as OpenMetrics."""
+        return self._text(["metrics", self.name])
+
+    def logs(self, lines: int = 200) -> str:
+        """Returns the last messages of a lab of `constel up` or `Scenario.up`."""
+        return self._text(["logs", self.name, "--lines", str(lines)])
+
+    @contextlib.contextmanager
+    def web(self, *, write: bool = False, shell: bool = False, port: int | None = None) -> Iterator[str]:
+        """Serves the web view of the lab for the duration of the block, and yields its address, which works once. `write` and
+        `shell` allow the page to change links and to open shells."""
+        self._alive()
+        call = [find_binary(), "web", self.name, "--no-open", *["--write"] * write, *["--shell"] * shell]
+        call += [] if port is None else ["--port", str(port)]
+        process = subprocess.Popen(
+            call, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        assert process.stdout is not None
+        try:
+            address = process.stdout.readline().strip()
+            if not address:
+                raise _failure(process.wait(), process.communicate()[1])
+            yield address
+        finally:
+            _end(process, signal.SIGINT)
+
     @contextlib.contextmanager
     def capture(self, of: str, file: str | Path, *, filter: str | None = None) -> Iterator[None]:
         """Writes the frames of a port, a node or a rule to a pcapng file for the duration of the block."""
@@ -534,6 +616,12 @@ class Lab:
 
         return joined if decide is None else joined(decide)
 
+    def restart(self) -> dict[str, Any]:
+        """Takes a lab of `constel up` or `Scenario.up` down and starts it again, with a new folder of results; returns its row of
+        `labs()`."""
+        answer: dict[str, Any] = self._call(["restart", self.name, "--json"])
+        return answer
+
     def down(self) -> None:
         """Requests the end of the lab; returns when it has ended."""
         self._call(["down", self.name])
@@ -542,18 +630,14 @@ class Lab:
         """Raises `LabDied` if its process is ours and has ended."""
 
     def _call(self, arguments: list[str], codes: tuple[int, ...] = (0,)) -> Any:
-        """Returns the JSON output of a command of the command line."""
+        """Returns the output of a command of the command line: data with `--json`, else a text."""
         self._alive()
-        done = subprocess.run(
-            [find_binary(), *arguments],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        if done.returncode not in codes or (done.returncode and not done.stdout):
-            raise _failure(done.returncode, done.stderr)
-        return json.loads(done.stdout) if "--json" in arguments else None
+        done = command_line(arguments, codes)
+        return json.loads(done.stdout) if "--json" in arguments else done.stdout
+
+    def _text(self, arguments: list[str]) -> str:
+        """Returns the output of a command of the command line."""
+        return str(self._call(arguments))
 
     def _connected(self, limit_s: float) -> socket.socket:
         self._alive()
@@ -776,6 +860,12 @@ class OwnLab(Lab):
             self.stop()
 
 
+def labs() -> list[dict[str, Any]]:
+    """Returns the labs of this host, as `constel list --json`: `lab, state, scenario, pid, nodes, edges, t_ns`."""
+    rows: list[dict[str, Any]] = json.loads(command_line(["list", "--json"]).stdout)
+    return rows
+
+
 def attach(name: str) -> Lab:
     """Returns a lab that another process runs.
 
@@ -784,6 +874,31 @@ def attach(name: str) -> Lab:
     lab = Lab(name)
     lab.state()
     return lab
+
+
+def command_line(
+    arguments: Sequence[str],
+    codes: tuple[int, ...] = (0,),
+    *,
+    input: str | None = None,
+    folder: Path | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Runs the program `constel` to its end.
+
+    Raises the error of its exit code, if that is not one of `codes`.
+    """
+    done = subprocess.run(
+        [find_binary(), *arguments],
+        capture_output=True,
+        text=True,
+        input=input or "",
+        cwd=folder,
+        # Ctrl-C must reach only the interpreter.
+        start_new_session=True,
+    )
+    if done.returncode not in codes or (done.returncode and not done.stdout):
+        raise _failure(done.returncode, done.stderr)
+    return done
 
 
 def completed(

@@ -1,15 +1,18 @@
 """Plots for common questions, one call each. Plots need matplotlib: `pip install 'constel[plots]'`.
 
 Every call draws into `ax`, or into a new figure, and returns the axes; `ax.figure.savefig("x.pdf")` writes a file. Axis
-labels have units. Lines differ by dashes, markers and shades of grey, so that a print on paper is readable.
+labels have a quantity and a unit. Lines differ by dashes, markers and shades of grey, so that a print on paper is readable.
+Legends are below the axes and state numbers of values. `paper` sets the width of a column and a style.
 """
 
 from __future__ import annotations
 
 import bisect
+import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle, groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._time import Span, seconds_of
@@ -22,19 +25,44 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
+_MARKERS = ("o", "s", "^", "D", "v", "P")
 _SHADES = ("0.35", "0.75")
+STYLE = Path(__file__).with_name("paper.mplstyle")
+"""The style of `paper`, a style file of matplotlib. `constel results plot --style` reads it too."""
+_INCHES = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72, "px": 1 / 96}
+_BY_HAND = ("link-set", "nodes-set", "member-joined", "member-left", "delays-set", "rules-changed")
 _BINS = 120
 """The maximum number of columns of a heat map."""
 
 
+@contextlib.contextmanager
+def paper(width: str = "3.4in", *, height: str | None = None, style: str | Path | None = None) -> Iterator[None]:
+    """Sets the size and the style of all figures that are made in the block. The default width is that of a column of IEEE and
+    ACM.
+
+    `width` and `height` have the unit in, cm, mm, pt or px; default: 0.62 of the width. `style`: a style file, or the name of one
+    of matplotlib's, on top of `STYLE`. Letters in PDF are embedded as TrueType.
+    """
+    pyplot = _pyplot()
+    wide = _inches(width)
+    tall = 0.62 * wide if height is None else _inches(height)
+    styles = [str(STYLE), *([] if style is None else [str(style)])]
+    faint = {"grid.color": "0.88", "grid.linewidth": 0.5, "axes.axisbelow": True}
+    size = {"figure.figsize": (wide, tall), "pdf.fonttype": 42}
+    with pyplot.rc_context(faint), pyplot.style.context(styles), pyplot.rc_context(size):
+        yield
+
+
 def rtt(results: Results, flow: str, ax: Axes | None = None) -> Axes:
     """Plots a flow's round-trip times over lab time. Below are those of its path and of the shortest path, both from
-    geometry; a line marks a change of path, a cross a late packet of the emulation.
+    geometry. Lines mark changes of its path, handovers of its ends, failures and changes by hand; strokes on the axis are
+    lost probes, crosses late packets of the emulation.
 
     Raises `UsageError` if the flow has no round-trip times.
     """
     ax = _axes(ax)
-    rows = sorted(_valued(results.flow(flow), "rtt_us"), key=lambda row: float(row["t_s"]))
+    samples = sorted(results.flow(flow).rows(), key=lambda row: float(row["t_s"]))
+    rows = [row for row in samples if row["rtt_us"] is not None]
     if not rows:
         raise UsageError(f"flow {flow!r} measured no round trips")
     for style, label, drawn in (
@@ -42,21 +70,28 @@ def rtt(results: Results, flow: str, ax: Axes | None = None) -> Axes:
         ({"marker": "x", "color": "k", "markersize": 6}, "emulation late", [row for row in rows if row["marked"]]),
     ):
         if drawn:
+            label = f"{label}, N = {len(drawn)}"
             ax.plot([row["t_s"] for row in drawn], [row["rtt_us"] / 1e3 for row in drawn], linestyle="", label=label, **style)
+    lost = [row["t_s"] for row in samples if row["fate"] in ("lost", "unsent")]
+    if lost:
+        axis = ax.get_xaxis_transform()
+        label = f"lost, N = {len(lost)}"
+        ax.plot(lost, [0.02] * len(lost), "|", color="k", markersize=6, transform=axis, label=label, gid="lost")
     path = [row for row in results.paths.rows() if row["flow"] == flow]
     for label, column, dashes in (("path by geometry", "path_rtt_us", "-"), ("shortest path", "shortest_rtt_us", ":")):
         times, values = [row["t_s"] for row in path], [_ms(row[column]) for row in path]
         ax.plot(times, values, linestyle=dashes, color="k", linewidth=1, drawstyle="steps-post", label=label)
-    for before, now in zip(path, path[1:]):
-        if before["path"] != now["path"]:
-            ax.axvline(now["t_s"], color="0.8", linewidth=0.8, zorder=0)
-    ax.set(xlabel="lab time (s)", ylabel="round trip (ms)", title=flow)
-    ax.legend()
+    changes = [now["t_s"] for before, now in zip(path, path[1:]) if before["path"] != now["path"]]
+    _mark(ax, changes, "changes of path", (0, (1, 2)))
+    _mark_events(ax, results, _ends(results, flow))
+    ax.set(xlabel="lab time (s)", ylabel="round-trip time (ms)", title=f"Flow {flow}")
+    _legend(ax)
     return ax
 
 
 def throughput(results: Results, *flows: str, ax: Axes | None = None) -> Axes:
-    """Plots the payload throughput of flows over lab time. Default: all flows that have one.
+    """Plots the payload throughput of flows over lab time. Default: all flows that have one. Lines mark handovers of the flows'
+    ends, failures and changes by hand.
 
     Raises `UsageError` if no flow has a throughput.
     """
@@ -66,12 +101,13 @@ def throughput(results: Results, *flows: str, ax: Axes | None = None) -> Axes:
     lines = [(name, rows) for name, rows in lines if rows]
     if not lines:
         raise UsageError("no flow measured throughput")
-    for (name, rows), dashes in zip(lines, cycle(_DASHES)):
+    for place, (name, rows) in enumerate(lines):
         times, rates = [row["t_s"] for row in rows], [row["throughput_bps"] / 1e6 for row in rows]
-        ax.plot(times, rates, linestyle=dashes, color="k", linewidth=1, label=name)
+        _line(ax, place, len(lines), times, rates, label=f"{name}, N = {len(rows)}")
+    _mark_events(ax, results, [end for name, _ in lines for end in _ends(results, name)])
     ax.set(xlabel="lab time (s)", ylabel="throughput (Mbit/s)")
     ax.set_ylim(bottom=0)
-    ax.legend()
+    _legend(ax)
     return ax
 
 
@@ -89,22 +125,47 @@ def cdf(
     Raises `UsageError` if the column has no values.
     """
     ax = _axes(ax)
-    values = frame[value]
-    groups: Sequence[Any] = frame[by] if by else [None] * len(values)
-    of: dict[Any, list[float]] = {}
-    for x, group in zip(values, groups):
-        if x is not None:
-            of.setdefault(group, []).append(x)
-    if not of:
-        raise UsageError(f"column {value!r} has no values")
-    for (name, xs), dashes in zip(of.items(), cycle(_DASHES)):
+    of = _grouped(frame, value, by)
+    for place, (name, xs) in enumerate(of.items()):
         xs.sort()
         shares = [place / len(xs) for place in range(len(xs) + 1)]
-        told = f"{by}: {name}" if by else None
-        ax.plot([xs[0], *xs], shares, linestyle=dashes, color="k", linewidth=1, drawstyle="steps-post", label=told)
+        words = f"{by}: {name}, N = {len(xs)}" if by else f"N = {len(xs)}"
+        _line(ax, place, len(of), [xs[0], *xs], shares, drawstyle="steps-post", label=words)
     ax.set(xlabel=label or _with_unit(value), ylabel="share of rows", ylim=(0, 1))
-    if by:
-        ax.legend()
+    _legend(ax)
+    return ax
+
+
+def intervals(
+    frame: Frame | Mapping[str, Sequence[float | None]],
+    value: str,
+    by: str,
+    *,
+    label: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Plots the median of `value` for each value of `by`, with its 95 % confidence interval and every row as a ring. The interval
+    is between two of the rows (order statistics), whatever their distribution; fewer than six rows have none.
+
+    Raises `UsageError` if the column has no values.
+    """
+    ax = _axes(ax)
+    of = _grouped(frame, value, by)
+    for place, xs in enumerate(of.values()):
+        xs.sort()
+        outside = _outside(len(xs))
+        if outside is not None:
+            ends = [xs[outside], xs[-1 - outside]]
+            first = "95 % interval of the median" if not any(line.get_gid() == "interval" for line in ax.get_lines()) else None
+            ax.plot(ends, [place, place], "-|", color="k", linewidth=1.2, markersize=8, label=first, gid="interval")
+        rings = "a row" if place == 0 else None
+        ax.plot(xs, [place] * len(xs), "o", color="0.35", fillstyle="none", markersize=4, label=rings, gid="rows")
+        half = len(xs) // 2
+        median = xs[half] if len(xs) % 2 else (xs[half - 1] + xs[half]) / 2
+        ax.plot([median], [place], "D", color="k", markersize=5, label="median" if place == 0 else None, gid="median")
+    ax.set_yticks(range(len(of)), [f"{name}, N = {len(xs)}" for name, xs in of.items()])
+    ax.set(xlabel=label or _with_unit(value), ylim=(len(of) - 0.5, -0.5))
+    _legend(ax)
     return ax
 
 
@@ -127,7 +188,8 @@ def handovers(of: Results | Scenario, ax: Axes | None = None) -> Axes:
                 colour = "w" if shade == _SHADES[0] else "k"
                 ax.text((since + until) / 2, place, satellite, ha="center", va="center", fontsize=6, color=colour, clip_on=True)
     ax.set_yticks(range(len(rows)), rows)
-    ax.set(xlabel="lab time (s)", xlim=(0, end_s), title="serving satellites")
+    ax.grid(False, axis="y")
+    ax.set(xlabel="lab time (s)", xlim=(0, end_s), title="Serving satellites")
     return ax
 
 
@@ -146,10 +208,11 @@ def paths(of: Results | Scenario, what: str | tuple[str, str], ax: Axes | None =
         spans = list(run)
         if way:
             ax.plot([spans[0][0], spans[-1][1]], [seen.index(way)] * 2, color="k", linewidth=4, solid_capstyle="butt")
-    labels = [_shortened(way) for way in seen]
+    # Two long paths may differ in the middle alone, so that each has a number.
+    labels = [f"{number}: {_shortened(way)}" for number, way in enumerate(seen, 1)]
     ax.set_yticks(range(len(seen)), labels, fontsize=6)
     ax.invert_yaxis()
-    ax.set(xlabel="lab time (s)", xlim=(times[0], end_s), title=what if isinstance(what, str) else " - ".join(what))
+    ax.set(xlabel="lab time (s)", xlim=(times[0], end_s), title=f"Path of flow {what}" if isinstance(what, str) else f"Path of least delay, {what[0]} to {what[1]}")
     return ax
 
 
@@ -255,13 +318,118 @@ def map(scenario: Scenario, pair: tuple[str, str] | None = None, at: Span = "0 s
 def _axes(ax: Axes | None, projection: str | None = None) -> Axes:
     if ax is not None:
         return ax
+    _, made = _pyplot().subplots(subplot_kw={"projection": projection} if projection else None, layout="constrained")
+    axes: Axes = made
+    return axes
+
+
+def _pyplot() -> Any:
     try:
         from matplotlib import pyplot
     except ImportError as error:
         raise UsageError(f"pictures need matplotlib: pip install 'constel[plots]' ({error})") from None
-    _, made = pyplot.subplots(subplot_kw={"projection": projection} if projection else None, layout="constrained")
-    axes: Axes = made
-    return axes
+    return pyplot
+
+
+def _inches(length: str) -> float:
+    for unit, inches in _INCHES.items():
+        with contextlib.suppress(ValueError):
+            if length.endswith(unit):
+                return float(length.removesuffix(unit)) * inches
+    raise UsageError(f"{length!r} is no length: write a number with its unit, as in '3.4in' or '8.6cm'")
+
+
+def _legend(ax: Axes) -> None:
+    """Puts the legend below the axes, where it hides nothing."""
+    handles, _ = ax.get_legend_handles_labels()
+    if handles:
+        from matplotlib import rcParams
+        from matplotlib.transforms import ScaledTranslation
+
+        columns = 2 if len(handles) > 3 else len(handles)
+        # Between the axes and the legend are the numbers and the label of the axis, whatever the height of the axes is.
+        room_pt = 9 + 2.6 * rcParams["font.size"]
+        below = ScaledTranslation(0, -room_pt / 72, ax.figure.dpi_scale_trans)
+        ax.legend(
+            loc="upper center",
+            bbox_to_anchor=(0.5, 0),
+            bbox_transform=ax.transAxes + below,
+            ncols=columns,
+            frameon=False,
+            fontsize="small",
+        )
+
+
+def _line(ax: Axes, place: int, lines: int, xs: Sequence[float], ys: Sequence[float], **options: Any) -> None:
+    """Draws line number `place` of `lines`. Lines at the same values are told apart: the first is wider, the others are dashed,
+    and their markers are at other places."""
+    marked = lines > 1
+    ax.plot(
+        xs,
+        ys,
+        linestyle=_DASHES[place % len(_DASHES)],
+        color="k",
+        linewidth=1.8 if marked and place == 0 else 1,
+        marker=_MARKERS[place % len(_MARKERS)] if marked else None,
+        markersize=4,
+        markerfacecolor="w",
+        # A fraction of the diagonal of the axes: where the first marker is, and the distance of the others.
+        markevery=((place + 0.5) / lines * 0.15, 0.15) if marked else None,
+        **options,
+    )
+
+
+def _mark(ax: Axes, times: Sequence[float], words: str, dashes: Any) -> None:
+    """Draws a line at each time, and one entry of the legend for all."""
+    for place, t_s in enumerate(times):
+        label = f"{words}, N = {len(times)}" if place == 0 else None
+        ax.axvline(t_s, color="0.55", linewidth=0.8, linestyle=dashes, zorder=0, label=label, gid="mark")
+
+
+def _mark_events(ax: Axes, results: Results, stations: Sequence[str]) -> None:
+    """Marks handovers of stations, failures and repairs, and changes by hand."""
+    if not (results.folder / "events.ndjson").is_file():
+        return
+    rows = [row for row in results.events.rows() if row["t_s"] is not None]
+    handed = [row["t_s"] for row in rows if row["kind"] == "handover" and row["station"] in stations]
+    broken = [row["t_s"] for row in rows if row["kind"] in ("failure", "repair") and row["cause"] != "by hand"]
+    changed = [row["t_s"] for row in rows if row["kind"] in _BY_HAND]
+    _mark(ax, handed, "handovers", "--")
+    _mark(ax, broken, "failures and repairs", "-.")
+    _mark(ax, changed, "changes by hand", "-")
+
+
+def _ends(results: Results, flow: str) -> list[str]:
+    """Returns the nodes at the ends of a flow."""
+    rows = [row for row in results.summary["flows"] if row["name"] == flow] if results.finished else []
+    return [row[end] for row in rows for end in ("from", "to") if row.get(end)]
+
+
+def _grouped(
+    frame: Frame | Mapping[str, Sequence[float | None]], value: str, by: str | None
+) -> dict[Any, list[float]]:
+    """Returns the values of a column for each value of another."""
+    values = frame[value]
+    groups: Sequence[Any] = frame[by] if by else [None] * len(values)
+    of: dict[Any, list[float]] = {}
+    for x, group in zip(values, groups):
+        if x is not None:
+            of.setdefault(group, []).append(x)
+    if not of:
+        raise UsageError(f"column {value!r} has no values")
+    return of
+
+
+def _outside(n: int) -> int | None:
+    """Returns how many of `n` sorted values are outside of the 95 % interval of the median, on each side; `None` if even the
+    whole range has less confidence. The number of values below the true median is binomial with 1/2."""
+    below, outside = 0, None
+    for k in range(n // 2):
+        below += math.comb(n, k)
+        if below > 0.025 * 2**n:
+            break
+        outside = k
+    return outside
 
 
 def _valued(frame: Frame, column: str) -> list[dict[str, Any]]:
@@ -279,7 +447,10 @@ def _ms(us: float | None) -> float:
     return math.nan if us is None else us / 1e3
 
 
-_UNITS = {"s": "s", "ns": "ns", "us": "us", "ms": "ms", "bps": "bit/s", "bytes": "bytes", "m": "m", "km": "km", "ratio": "ratio"}
+_UNITS = {
+    **{unit: unit for unit in ("s", "ns", "us", "ms", "bytes", "m", "km", "ratio", "deg")},
+    **{"bps": "bit/s", "mbps": "Mbit/s", "percent": "%"},
+}
 
 
 def _with_unit(column: str) -> str:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from . import _native
-from ._binary import find_binary
 from .errors import UsageError
-from .frame import Frame, Kind
+from .frame import Frame, Kind, column_of
 
 _FLOW: dict[str, Kind] = {
     "t_s": "float",
@@ -33,11 +31,36 @@ _PATHS: dict[str, Kind] = {
     "shortest_rtt_us": "float",
 }
 _FLOWS: dict[str, Kind] = {
-    **dict.fromkeys(("run", "flow", "kind", "from", "to", "status"), "text"),
-    **dict.fromkeys(("run_trustworthy", "trustworthy", "run_failed"), "bool"),
-    **dict.fromkeys(("seed", "samples", "marked_samples", "handovers", "paths"), "integer"),
-    **dict.fromkeys(("received_bytes", "sent_bytes", "sent_packets", "retransmits"), "integer"),
+    "run": "text",
+    "seed": "integer",
+    "run_trustworthy": "bool",
+    "flow": "text",
+    "kind": "text",
+    "from": "text",
+    "to": "text",
+    "at_s": "float",
+    "status": "text",
+    "trustworthy": "bool",
+    "samples": "integer",
+    "marked_samples": "integer",
+    "handovers": "integer",
+    "paths": "integer",
+    **dict.fromkeys((f"rtt_{which}_us" for which in ("min", "p50", "p99", "max")), "float"),
+    **dict.fromkeys((f"owd_{which}_us" for which in ("min", "mean", "p50", "p95", "p99", "max")), "float"),
+    **dict.fromkeys((f"owd_back_{which}_us" for which in ("min", "p50", "p95", "max")), "float"),
+    "path_rtt_p50_us": "float",
+    "bound_rtt_min_us": "float",
+    "throughput_bps": "float",
+    "received_bytes": "integer",
+    "sent_bytes": "integer",
+    "sent_packets": "integer",
+    "loss_ratio": "float",
+    "retransmits": "integer",
+    "client_cpu_s": "float",
+    "server_cpu_s": "float",
+    "run_failed": "bool",
 }
+"""The columns of `constel results RUN --csv`, in its order."""
 _HANDOVERS: dict[str, Kind] = {
     "t_s": "float",
     "station": "text",
@@ -47,7 +70,8 @@ _HANDOVERS: dict[str, Kind] = {
     "converged_after_ns": "integer",
     "lost_probes": "integer",
 }
-_EVENTS: dict[str, Kind] = {"seq": "integer", "t_s": "float", "wall": "text", "kind": "text", "data": "text"}
+_EVENTS: dict[str, Kind] = {"seq": "integer", "t_s": "float", "wall": "text", "kind": "text"}
+"""The columns that all events have."""
 
 
 class Results:
@@ -99,12 +123,16 @@ class Results:
 
     @property
     def flows(self) -> Frame:
-        """A row for each flow: its results, and whether it was affected by the emulator."""
-        call = [find_binary(), "results", str(self.folder), "--csv"]
-        done = subprocess.run(call, capture_output=True, text=True)
-        if done.returncode:
-            raise UsageError(done.stderr.strip())
-        return _table(list(csv.reader(done.stdout.splitlines())), _FLOWS, call[1])
+        """A row for each flow: its results, and whether it was affected by the emulator. The columns are those of `constel
+        results RUN --csv`."""
+        summary = self.summary
+        run = {
+            "run": self.folder.resolve().name,
+            "seed": summary["seed"],
+            "run_trustworthy": self.trustworthy,
+            "run_failed": self.failed,
+        }
+        return Frame.of_rows(_FLOWS, [{**run, **_flow_row(flow)} for flow in summary["flows"]])
 
     def flow(self, name: str) -> Frame:
         """A flow's samples: `t_s, rtt_us, owd_us, owd_back_us, throughput_bps, fate, path, marked`."""
@@ -129,14 +157,28 @@ class Results:
 
     @property
     def handovers(self) -> Frame:
-        """`t_s, station, from, to, port, converged_after_ns, lost_probes`: the first 10,000."""
-        rows = self.summary["handovers"]
-        return Frame.of_rows(_HANDOVERS, [{**row, "t_s": row["t_ns"] / 1e9} for row in rows])
+        """`t_s, station, from, to, port, converged_after_ns, lost_probes`: all handovers of the run. The last two are missing
+        for a run that did not finish, and for handovers beyond the first 10,000, which the summary leaves out."""
+        counted: dict[tuple[Any, ...], dict[str, Any]] = {}
+        if self.finished:
+            counted = {_handover_key(row): row for row in self.summary["handovers"]}
+        rows = [row for row in self._events() if row["kind"] == "handover" and row.get("t_ns") is not None]
+        whole = [{**row, **counted.get(_handover_key(row), {}), "t_s": row["t_ns"] / 1e9} for row in rows]
+        return Frame.of_rows(_HANDOVERS, whole)
 
     @property
     def events(self) -> Frame:
-        """`seq, t_s, wall, kind, data`; `data` has the other fields of an event, as JSON."""
-        return Frame.of_rows(_EVENTS, self._events())
+        """All events: `seq, t_s, wall, kind`, then a column for each field of any event, in the order of their first events. An
+        event without the field has no value. A list of names is a text with spaces between them; other nested values are JSON,
+        apart from mappings, whose fields have columns of their own (`effects_loss`)."""
+        rows = []
+        for event in self._events():
+            t_ns = event.pop("t_ns", None)
+            row = {name: event.pop(name) for name in ("seq", "wall", "kind")}
+            rows.append({**row, "t_s": None if t_ns is None else t_ns / 1e9, **_flat(event)})
+        names = dict.fromkeys(name for row in rows for name in row if name not in _EVENTS)
+        head = {name: (kind, [row[name] for row in rows]) for name, kind in _EVENTS.items()}
+        return Frame.of({**head, **{name: column_of([row.get(name) for row in rows]) for name in names}})
 
     @property
     def host(self) -> Frame:
@@ -166,10 +208,8 @@ class Results:
             for line in lines:
                 # The last line of a killed run may be incomplete.
                 if line.endswith("\n"):
-                    row = json.loads(line)
-                    t_ns = row.pop("t_ns", None)
-                    head = {name: row.pop(name) for name in ("seq", "wall", "kind")}
-                    yield {**head, "t_s": None if t_ns is None else t_ns / 1e9, "data": json.dumps(row)}
+                    row: dict[str, Any] = json.loads(line)
+                    yield row
 
     def _document(self, name: str) -> dict[str, Any]:
         path = self.folder / name
@@ -197,6 +237,27 @@ def read_results(path: str | Path) -> Results:
 def read_runs(path: str | Path) -> list[Results]:
     """Returns the runs in a folder, sorted by name; other content is ignored."""
     return [Results(folder) for folder in sorted(Path(path).iterdir()) if (folder / "manifest.json").is_file()]
+
+
+def _flow_row(flow: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the columns of a flow from its row in a summary."""
+    row = {**flow, "flow": flow["name"], "at_s": flow["at_ns"] / 1e9, "paths": len(flow.get("paths", []))}
+    for name in ("rtt", "owd", "owd_back", "path_rtt", "bound_rtt"):
+        for which, value in (flow.get(name) or {}).items():
+            row[f"{name}_{which.removesuffix('_ns')}_us"] = None if value is None else value / 1e3
+    return row
+
+
+def _handover_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["t_ns"], row["station"], row.get("port"), row["from"], row["to"]
+
+
+def _flat(values: Mapping[str, Any], head: str = "") -> dict[str, Any]:
+    """Returns nested mappings as one, with `_` between the names."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat.update(_flat(value, f"{head}{name}_") if isinstance(value, dict) else {head + name: value})
+    return flat
 
 
 def _csv(path: Path, kinds: Mapping[str, Kind]) -> Frame:

@@ -18,7 +18,7 @@ from .frame import Frame
 if TYPE_CHECKING:
     import networkx
 
-    from .lab import OwnLab
+    from .lab import Lab, OwnLab
     from .policy import Decide, LivePolicy
     from .rules import Rule
 
@@ -301,6 +301,30 @@ class Scenario:
             virtual_time=virtual_time,
             policy=policy,
         )
+
+    def up(
+        self,
+        *,
+        name: str | None = None,
+        results: str | Path | None = None,
+        duration: Span | None = None,
+        stays: bool = False,
+        traffic: bool = True,
+        anyway: bool = False,
+    ) -> Lab:
+        """Starts a lab that stays in the background, also after the end of this interpreter (`constel up`); needs root. Returns
+        when it is up; `Lab.down()` ends it.
+
+        `stays`: ignore the scenario's duration. The other options are those of `run`.
+        """
+        from .lab import attach, command_line
+
+        name = name or self.name
+        call = ["up", "-", "--json", "--name", name, *["--no-end"] * stays, *["--no-traffic"] * (not traffic), *["--anyway"] * anyway]
+        call += [] if results is None else ["--results", str(Path(results).absolute())]
+        call += [] if duration is None else ["--for", text_of(duration)]
+        command_line(call, input=self.text, folder=self.folder)
+        return attach(name)
 
     def __repr__(self) -> str:
         return f"<Scenario {self.name}: {len(self.nodes)} nodes, {self.duration_s:g} s>"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._time import Span
 from .errors import UsageError
-from .frame import Frame, Kind
+from .frame import Frame, column_of
 from .results import Results, read_results
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Sweep:
         runs unless `trustworthy_only` is set."""
         rows = [row for row in self.rows if row["trustworthy"] is not False or not trustworthy_only]
         names = dict.fromkeys(name for row in self.rows for name in row)
-        return Frame.of({name: _column([row.get(name) for row in rows]) for name in names})
+        return Frame.of({name: column_of([row.get(name) for row in rows]) for name in names})
 
 
 def sweep(
@@ -240,18 +240,6 @@ def _key(values: Mapping[str, Any], seed: int) -> str:
     except TypeError as error:
         raise UsageError(f"parameters are texts, numbers, booleans, lists and mappings of such: {error}") from None
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _column(values: list[Any]) -> tuple[Kind, list[Any]]:
-    kinds = {type(value) for value in values if value is not None}
-    if kinds <= {bool}:
-        return "bool", values
-    if kinds <= {int}:
-        return "integer", values
-    if kinds <= {int, float}:
-        return "float", [None if value is None else float(value) for value in values]
-    texts = [value if isinstance(value, str) or value is None else json.dumps(value) for value in values]
-    return "text", texts
 
 
 class _Progress:

@@ -1,4 +1,5 @@
-//! Tables as Arrow's C stream interface: <https://arrow.apache.org/docs/format/CStreamInterface.html>.
+//! Tables as Arrow's C stream interface: <https://arrow.apache.org/docs/format/CStreamInterface.html>. A field has its unit as
+//! metadata (`unit`).
 //!
 //! The three structures are fixed for ever, and what we hand over is one batch of four simple types without a copy. The
 //! `arrow` crates would be 17 more crates to compile, for less than what is here.
@@ -6,6 +7,8 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
+
+use constel_measure::columns::unit_of_column;
 
 use crate::table::{Column, Values};
 
@@ -71,6 +74,8 @@ struct Source {
 struct SchemaOwned {
     columns: Arc<[Column]>,
     children: Vec<*mut Schema>,
+    /// Key and value, in Arrow's form; empty for no metadata.
+    metadata: Vec<u8>,
 }
 
 /// The data that an array keeps alive.
@@ -145,12 +150,25 @@ fn schema_of_all(columns: &Arc<[Column]>) -> Schema {
             Values::Bool(_) => c"b",
             Values::Text { .. } => c"U",
         };
-        let child = schema(columns, format, column.name.as_ptr(), Vec::new());
+        let unit = column.name.to_str().ok().and_then(unit_of_column);
+        let metadata = unit.map_or_else(Vec::new, |unit| pair("unit", unit));
+        let child = schema(columns, format, column.name.as_ptr(), Vec::new(), metadata);
         Box::into_raw(Box::new(child))
     });
     let children = children.collect();
-    let all = schema(columns, c"+s", c"".as_ptr(), children);
+    let all = schema(columns, c"+s", c"".as_ptr(), children, Vec::new());
     Schema { flags: 0, ..all }
+}
+
+/// Returns metadata of one key: the number of pairs, then each text behind its length, in the order of bytes of the machine.
+fn pair(key: &str, value: &str) -> Vec<u8> {
+    let mut bytes = 1_i32.to_ne_bytes().to_vec();
+    for text in [key, value] {
+        // Keys and units are a few letters.
+        bytes.extend(i32::try_from(text.len()).unwrap_or(0).to_ne_bytes());
+        bytes.extend(text.as_bytes());
+    }
+    bytes
 }
 
 fn schema(
@@ -158,15 +176,21 @@ fn schema(
     format: &'static CStr,
     name: *const c_char,
     children: Vec<*mut Schema>,
+    metadata: Vec<u8>,
 ) -> Schema {
     let mut owned = Box::new(SchemaOwned {
         columns: Arc::clone(columns),
         children,
+        metadata,
     });
+    let metadata = match owned.metadata.as_slice() {
+        [] => ptr::null(),
+        bytes => bytes.as_ptr().cast(),
+    };
     Schema {
         format: format.as_ptr(),
         name,
-        metadata: ptr::null(),
+        metadata,
         flags: NULLABLE,
         n_children: count(owned.children.len()),
         children: owned.children.as_mut_ptr(),

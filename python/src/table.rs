@@ -1,10 +1,12 @@
 //! Columns with names, of equal length.
 
+use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::Arc;
 
+use constel_measure::columns::unit_of_column;
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
 
@@ -32,6 +34,12 @@ impl Bits {
 
     fn get(&self, at: usize) -> bool {
         self.bytes[at / 8] >> (at % 8) & 1 == 1
+    }
+
+    fn take(&self, rows: &[usize]) -> Self {
+        let mut taken = Self::default();
+        rows.iter().for_each(|at| taken.push(self.get(*at)));
+        taken
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -157,6 +165,36 @@ impl Column {
         }
     }
 
+    /// Some of its rows.
+    fn take(&self, rows: &[usize]) -> Self {
+        let values = match &self.values {
+            Values::Integer(values) => Values::Integer(rows.iter().map(|at| values[*at]).collect()),
+            Values::Float(values) => Values::Float(rows.iter().map(|at| values[*at]).collect()),
+            Values::Bool(bits) => Values::Bool(bits.take(rows)),
+            Values::Text { offsets, bytes } => {
+                let mut taken = <&str>::column();
+                if let Values::Text {
+                    offsets: ends,
+                    bytes: texts,
+                } = &mut taken
+                {
+                    for at in rows {
+                        texts
+                            .extend_from_slice(&bytes[place(offsets, *at)..place(offsets, at + 1)]);
+                        ends.push(i64::try_from(texts.len()).unwrap_or(i64::MAX));
+                    }
+                }
+                taken
+            }
+        };
+        let valid = self.valid.as_ref().map(|valid| valid.take(rows));
+        Self {
+            name: self.name.clone(),
+            values,
+            valid: valid.filter(|valid| valid.zeros() > 0),
+        }
+    }
+
     fn kind(&self) -> &'static str {
         match &self.values {
             Values::Integer(_) => "integer",
@@ -175,12 +213,16 @@ impl Column {
             Values::Float(values) => values[at].into_bound_py_any(py),
             Values::Bool(bits) => bits.get(at).into_bound_py_any(py),
             Values::Text { offsets, bytes } => {
-                let place = |at: usize| usize::try_from(offsets[at]).unwrap_or(0);
-                let text = &bytes[place(at)..place(at + 1)];
+                let text = &bytes[place(offsets, at)..place(offsets, at + 1)];
                 String::from_utf8_lossy(text).into_bound_py_any(py)
             }
         }
     }
+}
+
+/// The place of a text's first byte.
+fn place(offsets: &[i64], at: usize) -> usize {
+    usize::try_from(offsets[at]).unwrap_or(0)
 }
 
 /// Columns of equal length; what holds them is shared with those who read them as Arrow.
@@ -243,6 +285,32 @@ impl Table {
         columns
             .map(|column| (column.name.to_string_lossy().into_owned(), column.kind()))
             .collect()
+    }
+
+    /// The units of the columns that have one, by name.
+    #[getter]
+    fn units(&self) -> HashMap<String, &'static str> {
+        let names = self
+            .columns
+            .iter()
+            .map(|column| column.name.to_string_lossy());
+        names
+            .filter_map(|name| Some((name.clone().into_owned(), unit_of_column(&name)?)))
+            .collect()
+    }
+
+    /// Some rows, in the order of `rows`.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "arguments come from Python by value"
+    )]
+    fn take(&self, rows: Vec<usize>) -> PyResult<Self> {
+        if let Some(row) = rows.iter().find(|row| **row >= self.rows()) {
+            let error = format!("row {row} of {} rows", self.rows());
+            return Err(PyIndexError::new_err(error));
+        }
+        let taken = self.columns.iter().map(|column| column.take(&rows));
+        Ok(Self::new(taken.collect()))
     }
 
     fn __len__(&self) -> usize {

@@ -54,6 +54,42 @@ Stream._fields_ = [
 ]
 
 
+def units(source: Any) -> dict[str, str]:
+    """The units in the metadata of the fields."""
+    capsule = source.__arrow_c_stream__()
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    stream = ctypes.cast(pointer_of(capsule, b"arrow_array_stream"), ctypes.POINTER(Stream))
+    schema = Schema()
+    assert stream.contents.get_schema(stream, schema) == 0
+    found = {}
+    for place in range(schema.n_children):
+        child = schema.children[place].contents
+        # A `c_void_p` of a structure is read as a number.
+        pairs = _pairs(child.metadata) if child.metadata else {}
+        if "unit" in pairs:
+            found[child.name.decode()] = pairs["unit"]
+    schema.release(schema)
+    return found
+
+
+def _pairs(address: int) -> dict[str, str]:
+    def number() -> int:
+        nonlocal address
+        value = ctypes.c_int32.from_address(address).value
+        address += 4
+        return value
+
+    def text() -> str:
+        nonlocal address
+        length = number()
+        value = ctypes.string_at(address, length).decode()
+        address += length
+        return value
+
+    return {text(): text() for _ in range(number())}
+
+
 def read(source: Any) -> dict[str, list[Any]]:
     """All columns of anything that has `__arrow_c_stream__`; everything is released."""
     capsule = source.__arrow_c_stream__()

@@ -75,6 +75,67 @@ class Frames(unittest.TestCase):
         self.assertTrue(text.startswith("99 rows\nn\n0\n1\n"), text)
         self.assertTrue(text.endswith("and 89 more"), text)
 
+    def test_rows_and_columns_are_chosen_as_in_any_table(self) -> None:
+        frame = constel.Frame.of({"n": ("integer", list(range(20))), "name": ("text", [None, "São"] * 10)})
+        self.assertEqual(frame.shape, (20, 2))
+        self.assertEqual(frame.head()["n"], [0, 1, 2, 3, 4])
+        self.assertEqual((frame.head(-18)["n"], frame.head(0).shape), ([0, 1], (0, 2)))
+        self.assertEqual(frame.tail(3)["n"], [17, 18, 19])
+        self.assertEqual((frame.tail(-18)["n"], frame.tail(0).shape, frame.tail(99).shape), ([18, 19], (0, 2), (20, 2)))
+        self.assertEqual(frame[3:7:2].to_dict(), {"n": [3, 5], "name": ["São", "São"]})
+        self.assertEqual(frame[::-1]["n"][:2], [19, 18])
+        self.assertEqual(frame.part(18, 5)["n"], [18, 19])
+        self.assertEqual((frame[1], frame[-2]), ({"n": 1, "name": "São"}, {"n": 18, "name": None}))
+        self.assertEqual([row["n"] for row in frame], list(range(20)))
+        self.assertEqual(list(frame)[1], {"n": 1, "name": "São"})
+        self.assertEqual(frame[["name"]].columns, ["name"])
+        self.assertTrue("n" in frame and "m" not in frame)
+        # What was chosen is a table like any other.
+        self.assertEqual(arrow_reader.read(frame[5:8]), {"n": [5, 6, 7], "name": ["São", None, "São"]})
+        for wrong in (20, -21):
+            with self.assertRaises(IndexError):
+                frame[wrong]
+        with self.assertRaises(KeyError):
+            frame[["n", "m"]]
+
+    def test_rows_are_filtered_by_a_mask_or_by_values(self) -> None:
+        frame = constel.Frame.of(COLUMNS)  # type: ignore[arg-type]
+        mask = [x is not None for x in frame["x"]]
+        self.assertEqual(frame.filter(mask)["x"], [0.5, -1e300, 0.0])
+        self.assertEqual(frame[mask].to_dict(), frame.filter(mask).to_dict())
+        self.assertEqual(frame.filter(frame["up"])["n"], [1, 2**63 - 1], "a missing value selects nothing")
+        self.assertEqual(frame.filter(up=True, name="")["n"], [1])
+        self.assertEqual(frame.filter(mask, up=False)["x"], [-1e300])
+        self.assertEqual(frame.filter([False] * 4).shape, (0, 4))
+        self.assertEqual(frame.filter([False] * 4).kinds, frame.kinds)
+        for wrong in ([True], [1, 0, 1, 0], ["a", "b", "c", "d"]):
+            with self.assertRaises(ValueError):
+                frame.filter(wrong)  # type: ignore[arg-type]
+        with self.assertRaises(KeyError):
+            frame.filter(colour="red")
+
+    @unittest.skipUnless(installed("numpy"), "numpy is not installed")
+    def test_a_mask_of_numpy(self) -> None:
+        import numpy
+
+        frame = constel.Frame.of({"n": ("integer", [1, 2, 3])})
+        self.assertEqual(frame[numpy.array(frame["n"]) > 1]["n"], [2, 3])
+        self.assertEqual(frame[numpy.int64(1)], {"n": 2})
+
+    def test_units_are_in_the_schema(self) -> None:
+        kinds = {"t_s": "float", "delay_ns": "integer", "rate_bps": "float", "hops": "integer", "station": "text"}
+        frame = constel.Frame.of_rows(kinds, [])  # type: ignore[arg-type]
+        self.assertEqual(frame.units, {"t_s": "s", "delay_ns": "ns", "rate_bps": "bit/s"})
+        self.assertEqual(arrow_reader.units(frame), frame.units)
+
+    def test_a_notebook_shows_a_table(self) -> None:
+        frame = constel.Frame.of({"delay_ns": ("integer", list(range(99))), "<name>": ("text", ["a & b"] * 99)})
+        page = frame._repr_html_()
+        self.assertIn("<th>delay_ns<br><small>ns</small></th>", page)
+        self.assertIn("<th>&lt;name&gt;<br><small>text</small></th>", page)
+        self.assertEqual(page.count("<td>a &amp; b</td>"), 10)
+        self.assertIn("99 rows, 2 columns", page)
+
     @unittest.skipUnless(installed("polars", "pandas", "pyarrow"), "polars, pandas and pyarrow are not installed")
     def test_polars_pandas_and_pyarrow_read_the_same(self) -> None:
         import pyarrow
@@ -83,6 +144,8 @@ class Frames(unittest.TestCase):
         self.assertEqual(frame.to_polars().to_dict(as_series=False), frame.to_dict())
         self.assertEqual(pyarrow.table(frame).to_pydict(), frame.to_dict())
         self.assertEqual(list(frame.to_pandas()["name"].isna()), [False, False, True, False])
+        units = pyarrow.table(constel.Frame.of({"delay_ns": ("integer", [1])})).schema.field("delay_ns").metadata
+        self.assertEqual(units, {b"unit": b"ns"})
 
     def test_importing_it_imports_no_library_of_frames(self) -> None:
         code = "import sys, constel; sys.exit(any(m in sys.modules for m in ('pandas', 'polars', 'pyarrow', 'numpy')))"

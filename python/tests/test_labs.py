@@ -83,6 +83,17 @@ class Labs(unittest.TestCase):
         with tokyo.popen(["sleep", "600"]) as process:
             process.terminate()
             self.assertNotEqual(process.wait(10), 0)
+        tokyo.info_put("policy.json", "{}")
+        self.assertEqual(tokyo.exec("cat /run/constel/user/policy.json").stdout, "{}")
+        tokyo.info_remove("policy.json")
+        self.assertEqual(tokyo.exec("ls /run/constel/user").stdout, "")
+        tokyo.info_send({"do": "reload"})
+        self.assertEqual(lab.networks(), [])
+        self.assertIn("constel_nodes", lab.metrics())
+        self.assertIn(NAME, [row["lab"] for row in constel.labs()])
+        self.assertEqual(len(list(lab.top(every="200 ms", samples=2))), 2)
+        with lab.web() as address:
+            self.assertTrue(address.startswith("http://127.0.0.1:"), address)
         ran = lab.exec("l*", "hostname")
         self.assertEqual(ran["stdout"], ["lagos\n", "london\n"])
         source = self.folder / "given"
@@ -181,6 +192,14 @@ class Labs(unittest.TestCase):
             self.assertTrue(lab.wait().finished)
         self.assertEqual(len(lab.results.flows), 0)
 
+    def test_a_lab_stays_until_it_is_taken_down(self) -> None:
+        lab = self.scenario.up(name=NAME, results=self.folder / "stays", stays=True, traffic=False)
+        try:
+            self.assertEqual(lab.state()["state"], "running")
+            self.assertIsInstance(lab.logs(), str)
+        finally:
+            lab.down()
+
     def test_an_exception_takes_the_lab_down(self) -> None:
         for error in (ZeroDivisionError, KeyboardInterrupt):
             with self.assertRaises(error):
@@ -214,21 +233,24 @@ with constel.Scenario.load({str(DEMO)!r}).run(name={NAME!r}, results={str(self.f
 
     def test_labs_for_asyncio(self) -> None:
         async def whole() -> constel.Results:
-            async with aio.Lab(self.lab("-a")) as one:
-                done = await asyncio.gather(one.exec("tokyo", "hostname"), one.exec("london", "hostname"))
+            async with aio.OwnLab(self.lab("-a")) as one:
+                done = await asyncio.gather(one["tokyo"].exec("hostname"), one["london"].exec("hostname"))
                 self.assertEqual([d.stdout for d in done], ["tokyo\n", "london\n"])
                 async for event in one.events("clock-started", timeout="60 s"):
                     self.assertEqual(event.kind, "clock-started")
                     break
                 await one.sleep("200 ms")
+                self.assertEqual((await one.exec("l*", "hostname"))["stdout"], ["lagos\n", "london\n"])
+                self.assertGreaterEqual(await one.t_s or 0.0, 0.2)
+                self.assertIn(await one["tokyo"].ipv4, (await one["tokyo"].exec("ip -4 addr show dev lo")).stdout)
                 hop = (await one.path("tokyo", "london"))["optimum"]["hops"][0]
                 await one.link(hop["from"], hop["to"]).set(extra_delay="1 ms")
                 with self.assertRaises(constel.LabTimeout):
-                    await one.exec("tokyo", "sleep 600", timeout="200 ms")
+                    await one["tokyo"].exec("sleep 600", timeout="200 ms")
             return one.results
 
         async def cancelled() -> None:
-            async with aio.Lab(self.lab("-b", traffic=False)):
+            async with aio.OwnLab(self.lab("-b", traffic=False)):
                 await asyncio.sleep(600)
 
         async def cancel() -> None:

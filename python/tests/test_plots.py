@@ -46,14 +46,21 @@ def a_run(folder: Path) -> constel.Results:
     (folder / "flows" / "ping.csv").write_text(PING)
     (folder / "flows" / "tcp.csv").write_text(TCP)
     (folder / "paths.csv").write_text(PATHS)
+    events = [
+        {"kind": "handover", "t_ns": 4_000_000_000, "station": "oslo", "from": "a", "to": None},
+        {"kind": "handover", "t_ns": 5_000_000_000, "station": "oslo", "from": None, "to": "b"},
+        {"kind": "handover", "t_ns": 8_000_000_000, "station": "oslo", "from": "b", "to": "c"},
+        {"kind": "handover", "t_ns": 8_500_000_000, "station": "paris", "from": None, "to": "b"},
+        {"kind": "failure", "t_ns": 6_000_000_000, "cause": "laser", "objects": ["a-b"]},
+        {"kind": "failure", "t_ns": 7_000_000_000, "cause": "by hand", "objects": ["a"]},
+        {"kind": "nodes-set", "t_ns": 7_000_000_000, "change": "fail", "nodes": ["a"]},
+    ]
+    lines = [json.dumps({"seq": seq, "wall": "", **event}) for seq, event in enumerate(events, 1)]
+    (folder / "events.ndjson").write_text("\n".join(lines) + "\n")
     (folder / "manifest.json").write_text('{"seed": 1}')
     hop = {"station": "oslo", "port": None, "converged_after_ns": 1, "lost_probes": 0}
-    handovers = [
-        {**hop, "t_ns": 4_000_000_000, "from": "a", "to": None},
-        {**hop, "t_ns": 5_000_000_000, "from": None, "to": "b"},
-        {**hop, "t_ns": 8_000_000_000, "from": "b", "to": "c"},
-    ]
-    flows = [{"name": "ping", "paths": [["oslo", "a", "rome"], ["oslo", "b", "c", "d", "rome"]]}, {"name": "tcp"}, {"name": "http"}]
+    handovers = [{**hop, "t_ns": 4_000_000_000, "from": "a", "to": None}]
+    flows = [{"name": "ping", "from": "oslo", "to": "rome", "paths": [["oslo", "a", "rome"], ["oslo", "b", "c", "d", "rome"]]}, {"name": "tcp"}, {"name": "http"}]
     summary = {"lab_time_ns": 10_000_000_000, "handovers": handovers, "flows": flows}
     (folder / "summary.json").write_text(json.dumps(summary))
     return constel.read_results(folder)
@@ -84,8 +91,13 @@ class Pictures(unittest.TestCase):
     def test_round_trips_over_what_geometry_gives(self) -> None:
         ax = self.drawn(plots.rtt(self.results, "ping"))
         of = {label: (xs, ys) for label, xs, ys in self.lines(ax)}
-        self.assertEqual(of["measured"], ([1.0, 2.0, 6.0], [51.0, 52.0, 61.0]))
-        self.assertEqual(of["emulation late"], ([6.0], [61.0]))
+        self.assertEqual(of["measured, N = 3"], ([1.0, 2.0, 6.0], [51.0, 52.0, 61.0]))
+        self.assertEqual(of["emulation late, N = 1"], ([6.0], [61.0]))
+        self.assertEqual(of["lost, N = 1"][0], [3.0])
+        self.assertEqual(of["changes of path, N = 2"][0], [4.0, 4.0])
+        self.assertEqual(of["handovers, N = 3"][0], [4.0, 4.0], "of oslo, not of paris")
+        self.assertEqual(of["failures and repairs, N = 1"][0], [6.0, 6.0])
+        self.assertEqual(of["changes by hand, N = 1"][0], [7.0, 7.0])
         times, values = of["path by geometry"]
         self.assertEqual((times, values[0], values[2]), ([0.0, 4.0, 5.0], 50.0, 60.0))
         self.assertTrue(math.isnan(values[1]), "where there is no path there is no line")
@@ -95,7 +107,7 @@ class Pictures(unittest.TestCase):
 
     def test_throughput(self) -> None:
         ax = self.drawn(plots.throughput(self.results))
-        self.assertEqual(list(self.lines(ax)), [("tcp", [1.0, 2.0], [4.0, 8.0])])
+        self.assertEqual(list(self.lines(ax))[:1], [("tcp, N = 2", [1.0, 2.0], [4.0, 8.0])])
         with self.assertRaises(constel.UsageError):
             plots.throughput(self.results, "ping")
 
@@ -104,18 +116,48 @@ class Pictures(unittest.TestCase):
         ax = self.drawn(plots.cdf(frame, "rtt_ms", "tcp"))
         self.assertEqual(
             list(self.lines(ax)),
-            [("tcp: bbr", [1.0, 1.0, 3.0], [0.0, 0.5, 1.0]), ("tcp: cubic", [2.0, 2.0, 5.0], [0.0, 0.5, 1.0])],
+            [("tcp: bbr, N = 2", [1.0, 1.0, 3.0], [0.0, 0.5, 1.0]), ("tcp: cubic, N = 2", [2.0, 2.0, 5.0], [0.0, 0.5, 1.0])],
         )
         self.assertEqual(ax.get_xlabel(), "rtt (ms)")
         dashes = {line.get_linestyle() for line in ax.get_lines()}
         self.assertEqual(len(dashes), 2, "lines differ without colour")
+        markers = {line.get_marker() for line in ax.get_lines()}
+        self.assertEqual(len(markers), 2, "lines at the same values are told apart")
+        below = ax.get_legend().get_window_extent().y1
+        self.assertLess(below, ax.get_window_extent().y0, "the legend covers no line")
         with self.assertRaises(constel.UsageError):
             plots.cdf({"x": [None]}, "x")
+
+    def test_medians_with_intervals(self) -> None:
+        frame = {"mbps": [float(n) for n in range(1, 11)] + [20.0, 40.0], "tcp": ["bbr"] * 10 + ["cubic"] * 2}
+        ax = self.drawn(plots.intervals(frame, "mbps", "tcp", label="throughput (Mbit/s)"))
+        of = {name: [line for line in ax.get_lines() if line.get_gid() == name] for name in ("interval", "median", "rows")}
+        # Ranks 2 and 9 of ten; two values have no interval.
+        self.assertEqual([list(line.get_xdata()) for line in of["interval"]], [[2.0, 9.0]])
+        self.assertEqual([line.get_xdata()[0] for line in of["median"]], [5.5, 30.0])
+        self.assertEqual([len(line.get_xdata()) for line in of["rows"]], [10, 2])
+        ticks = [label.get_text() for label in ax.get_yticklabels()]
+        self.assertEqual(ticks, ["bbr, N = 10", "cubic, N = 2"])
+        self.assertEqual([plots._outside(n) for n in (5, 6, 10, 20, 100)], [None, 0, 1, 5, 39])
+
+    def test_a_picture_for_a_column_of_a_paper(self) -> None:
+        with plots.paper(width="8.636cm"):
+            ax = self.drawn(plots.rtt(self.results, "ping"))
+        wide, tall = ax.figure.get_size_inches()
+        self.assertAlmostEqual(wide, 3.4)
+        self.assertAlmostEqual(tall, 0.62 * 3.4)
+        self.assertEqual(ax.xaxis.label.get_size(), 7)
+        file = Path(self.results.folder) / "rtt.pdf"
+        ax.figure.savefig(file)
+        self.assertIn(b"%PDF", file.read_bytes()[:10])
+        for width in ("3.4", "wide", "3.4 parsecs"):
+            with self.assertRaises(constel.UsageError), plots.paper(width=width):
+                pass
 
     def test_who_serves_a_station(self) -> None:
         ax = self.drawn(plots.handovers(self.results))
         bars = sorted((bar.get_x(), bar.get_width()) for bar in ax.patches)
-        self.assertEqual(bars, [(0.0, 4.0), (5.0, 3.0), (8.0, 2.0)], "dark from 4 s to 5 s")
+        self.assertEqual(bars, [(0.0, 4.0), (5.0, 3.0), (8.0, 2.0), (8.5, 1.5)], "oslo is dark from 4 s to 5 s")
         self.assertEqual({text.get_text() for text in ax.texts}, {"a", "b", "c"})
         ax = self.drawn(plots.handovers(self.scenario))
         self.assertEqual([label.get_text() for label in ax.get_yticklabels()][:2], ["lagos", "london"])
@@ -125,7 +167,7 @@ class Pictures(unittest.TestCase):
         ax = self.drawn(plots.paths(self.results, "ping"))
         self.assertEqual([(xs, ys) for _, xs, ys in self.lines(ax)], [([0.0, 4.0], [0, 0]), ([5.0, 10.0], [1, 1])])
         ticks = [label.get_text() for label in ax.get_yticklabels()]
-        self.assertEqual(ticks, ["oslo > a > rome", "oslo > b > (1 more) > d > rome"])
+        self.assertEqual(ticks, ["1: oslo > a > rome", "2: oslo > b > (1 more) > d > rome"])
         ax = self.drawn(plots.paths(self.scenario, ("lagos", "london")))
         self.assertEqual([xs for _, xs, _ in self.lines(ax)][0][0], 0.0)
         for of, what in ((self.results, ("a", "b")), (self.scenario, "ping"), (self.results, "tcp"), (self.results, "x")):

@@ -1,6 +1,7 @@
 //! The measurements of a run, whether they may be trusted, and the tools that make them.
 //!
 //! * [`flows`]: results of the scenario's own traffic, parsed from the tools' raw output, which is kept.
+//! * [`columns`]: units in the names of columns.
 //! * [`compare`]: distances between a run and a measurement.
 //! * [`quantiles`]: p50/p99 of exact samples.
 //! * [`verdict`]: whether the host kept up. Only this module decides it.
@@ -28,6 +29,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+pub mod columns;
 pub mod compare;
 pub mod flows;
 pub mod plot;

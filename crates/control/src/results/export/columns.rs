@@ -1,5 +1,7 @@
 //! Columns, and their sources, which yield a fixed number of rows at a time.
 
+use constel_measure::columns::unit_of_column;
+
 use crate::error::Error;
 
 /// Rows of a chunk, about: enough to be written well, few enough to be held.
@@ -36,19 +38,7 @@ impl Column {
 
     /// The unit that the name ends with; `None` for counts and names.
     pub(super) fn unit(&self) -> Option<&'static str> {
-        const UNITS: [(&str, &str); 8] = [
-            ("ns", "ns"),
-            ("us", "us"),
-            ("ms", "ms"),
-            ("s", "s"),
-            ("bps", "bit/s"),
-            ("bytes", "B"),
-            ("m", "m"),
-            ("ratio", "1"),
-        ];
-        let last = self.name.rsplit('_').next()?;
-        let known = UNITS.iter().find(|(word, _)| *word == last);
-        known.filter(|_| self.name != last).map(|(_, unit)| *unit)
+        unit_of_column(&self.name)
     }
 }
 
