@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use constel_analysis::sweep::Cell;
 use constel_lab::Progress;
 use constel_scenario::Setting;
+use constel_scenario::model::ClockTime;
 use constel_units::files;
 
 pub use constel_analysis::sweep::{Axis, Design, DesignError, Interval, Row, Runs, Seeds, Table};
@@ -101,7 +102,9 @@ pub fn sweep(
     options: &SweepOptions,
     progress: &dyn Progress,
 ) -> Result<Swept, Error> {
-    require_privilege()?;
+    if needs_privilege(design, options)? {
+        require_privilege()?;
+    }
     let folder = Folder::open(&options.out, design)?;
     let runner = Runner::new(design, &folder, options);
     let cells: Vec<Cell> = design.cells().collect();
@@ -147,6 +150,20 @@ pub fn sweep(
             failures: outcome.failures,
         }),
     }
+}
+
+/// Whether any lab runs on this host. Guests with virtual time need no privilege.
+fn needs_privilege(design: &Design, options: &SweepOptions) -> Result<bool, Error> {
+    if let Some(is_virtual) = options.virtual_time {
+        return Ok(!is_virtual);
+    }
+    for variant in design.variants() {
+        let scenario = Scenario::load_with(Path::new(design.file()), &variant.settings)?;
+        if scenario.lab.scenario.clock_time != ClockTime::Virtual {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 struct Shared {
