@@ -44,7 +44,7 @@ pub(crate) use probe::Probe;
 pub(crate) use results::{
     CompareRuns, CompareWith, ExportRun, PackRun, PlotRun, Results, ResultsVerb, TableFormat,
 };
-pub(crate) use sweep::Sweep;
+pub(crate) use sweep::{Sweep, SweepMerge, SweepVerb};
 pub(crate) use test::Test;
 pub(crate) use top::{Metrics, Top};
 pub(crate) use up::{Logs, Restart, Up};

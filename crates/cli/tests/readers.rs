@@ -50,8 +50,8 @@ const MAY: [(&str, &str, &str); 13] = [
     ),
     (
         "control/src/sweep/folder.rs",
-        "let held = File::open(dir)",
-        "a folder, to be locked",
+        "let mut options = File::options();",
+        "a lock, which is not read",
     ),
     (
         "lab/src/information/files.rs",

@@ -49,9 +49,14 @@ impl Unprivileged {
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(self.folder.path().join("constel"));
+        self.program(&self.folder.path().join("constel"), words)
+    }
+
+    fn program(&self, program: &Path, words: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(words)
+            .env("CONSTEL", self.folder.path().join("constel"))
             .env("CONSTEL_KERNEL", self.folder.path().join("linux"))
             .env("HOME", self.home())
             .env("TMPDIR", self.home())
@@ -222,6 +227,78 @@ traffic:
 - {{name: flow, at: 1 s, for: 10 s, {flow}}}
 "
     )
+}
+
+/// The shards are made by the job file for Slurm, as two tasks of an array.
+#[test]
+fn merged_shards_have_the_bytes_of_a_sweep_in_one_go() {
+    let Some(own) = Unprivileged::new() else {
+        return;
+    };
+    let ping = "ping: {from: a, to: b, interval: 100 ms}";
+    let text = three("shards", "", ping)
+        .replace("duration: 12 s", "duration: 3 s")
+        .replace("for: 10 s", "for: 2 s");
+    let file = scenario::write(own.folder.path(), "shards.yaml", &text);
+    let file = file.to_str().unwrap();
+    let job = own.folder.path().join("slurm");
+    fs::copy(support::workspace().join("tools/sweep/slurm"), &job).unwrap();
+    let more = [
+        "--seeds",
+        "1..2",
+        "--set",
+        "ground.cables[0].delay=10 ms,20 ms",
+    ];
+
+    let words = ["sweep", file, "--out", "at-once", "--time", "virtual"];
+    let at_once = own.run(&[&words, &more[..]].concat());
+    assert_eq!(at_once.status.code(), Some(0), "{}", stderr(&at_once));
+    for task in ["2", "1"] {
+        let mut command = own.program(&job, &[&[file, "shards"], &more[..]].concat());
+        let array = [
+            ("SLURM_ARRAY_TASK_ID", task),
+            ("SLURM_ARRAY_TASK_MIN", "1"),
+            ("SLURM_ARRAY_TASK_MAX", "2"),
+            ("SLURM_ARRAY_TASK_COUNT", "2"),
+            ("SLURM_CPUS_PER_TASK", "2"),
+        ];
+        command.envs(array);
+        let shard = finish(command, WITHIN);
+        assert_eq!(shard.status.code(), Some(0), "{}", stderr(&shard));
+        // Without the other shard, half of the runs are missing.
+        if task == "2" {
+            let early = own.run(&["sweep", "merge", "shards"]);
+            assert_eq!(early.status.code(), Some(1), "{}", stderr(&early));
+            let said = stderr(&early);
+            assert!(
+                said.contains("2 of the sweep's runs have no result"),
+                "{said}"
+            );
+        }
+    }
+    let merged = own.run(&["sweep", "merge", "shards", "--csv"]);
+    assert_eq!(merged.status.code(), Some(0), "{}", stderr(&merged));
+
+    let [at_once, shards] = ["at-once", "shards"].map(|name| own.home().join(name));
+    for name in ["sweep.json", "table.json", "table.csv", "table.svg"] {
+        let [one, other] = [&at_once, &shards].map(|dir| fs::read(dir.join(name)).unwrap());
+        assert!(one == other, "{name} differs");
+    }
+    assert_eq!(fs::read(shards.join("table.csv")).unwrap(), merged.stdout);
+    let mut runs = 0;
+    for variant in fs::read_dir(at_once.join("runs")).unwrap() {
+        let variant = variant.unwrap().file_name();
+        for seed in ["seed-1/1", "seed-2/1"] {
+            let flow = Path::new("runs")
+                .join(&variant)
+                .join(seed)
+                .join("flows/flow.csv");
+            let [one, other] = [&at_once, &shards].map(|dir| fs::read(dir.join(&flow)).unwrap());
+            assert!(one == other, "{} differs", flow.display());
+            runs += 1;
+        }
+    }
+    assert_eq!(runs, 4);
 }
 
 /// FRR's daemons and containers give files to other users, which the user of the guest may not. The kernel's own drivers are exact.

@@ -1,7 +1,10 @@
 //! Many runs of one scenario: the runs of a sweep, each in a process of its own, and their summary.
 
 mod folder;
+mod merge;
 mod runner;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
@@ -12,9 +15,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use constel_analysis::sweep::Cell;
 use constel_lab::Progress;
 use constel_scenario::Setting;
+use constel_scenario::model::ClockTime;
 use constel_units::files;
 
-pub use constel_analysis::sweep::{Axis, Design, DesignError, Interval, Row, Runs, Seeds, Table};
+pub use constel_analysis::sweep::{
+    Axis, Design, DesignError, Interval, Row, Runs, Seeds, Shard, Table,
+};
+pub use merge::{Merged, merge};
 
 use crate::error::Error;
 use crate::node::require_privilege;
@@ -30,6 +37,8 @@ pub struct SweepOptions {
     pub out: PathBuf,
     /// Prefix of the lab names, which is followed by a number. Default: `sweep-<process>`.
     pub name: Option<String>,
+    /// The shard to make; `None`: all runs. Shards may share a folder; [`merge`] makes the tables.
+    pub shard: Option<Shard>,
     /// Runs at a time.
     pub jobs: NonZeroU16,
     /// Maximum number of repetitions of a run whose measurements are not trustworthy.
@@ -48,7 +57,7 @@ pub struct SweepOptions {
 /// The result of a sweep.
 #[derive(Debug, Clone)]
 pub struct Swept {
-    /// The figures.
+    /// The figures, of a shard those of its own runs.
     pub table: Table,
     /// Whether it was stopped before all runs were done.
     pub interrupted: bool,
@@ -91,7 +100,7 @@ fn read(file: &Path) -> Result<String, Error> {
 }
 
 /// Executes all missing runs, and summarises them. The folder also gets the table as `table.json`, `table.csv` and
-/// `table.svg`, even if the sweep was stopped.
+/// `table.svg`, even if the sweep was stopped. A shard leaves these files to [`merge`].
 ///
 /// # Errors
 /// [`Error::Unprivileged`]; [`Error::BadSweep`] if the folder belongs to another sweep or is in use; [`Error::SweepFolder`];
@@ -101,18 +110,20 @@ pub fn sweep(
     options: &SweepOptions,
     progress: &dyn Progress,
 ) -> Result<Swept, Error> {
-    require_privilege()?;
-    let folder = Folder::open(&options.out, design)?;
+    if needs_privilege(design, options)? {
+        require_privilege()?;
+    }
+    let folder = Folder::open(&options.out, design, options.shard)?;
     let runner = Runner::new(design, &folder, options);
-    let cells: Vec<Cell> = design.cells().collect();
+    let cells: Vec<Cell> = design.cells_of(options.shard).collect();
     let total = cells.len() as u64;
     let mut waiting = VecDeque::new();
     let mut done = 0;
-    for cell in cells {
-        if folder.state(&cell)?.is_done(options.again) {
+    for cell in &cells {
+        if folder.state(cell)?.is_done(options.again) {
             done += 1;
         } else {
-            waiting.push_back(cell);
+            waiting.push_back(cell.clone());
         }
     }
     if done > 0 {
@@ -136,9 +147,11 @@ pub fn sweep(
         .outcome
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
-    let runs = folder.done(design)?;
+    let runs = folder.done(&cells)?;
     let table = Table::of(design, &runs, options.trustworthy_only);
-    folder.write(&table, &runs)?;
+    if options.shard.is_none() {
+        folder.write(&table, &runs)?;
+    }
     match outcome.fatal {
         Some(error) => Err(error),
         None => Ok(Swept {
@@ -147,6 +160,20 @@ pub fn sweep(
             failures: outcome.failures,
         }),
     }
+}
+
+/// Whether any lab runs on this host. Guests with virtual time need no privilege.
+fn needs_privilege(design: &Design, options: &SweepOptions) -> Result<bool, Error> {
+    if let Some(is_virtual) = options.virtual_time {
+        return Ok(!is_virtual);
+    }
+    for variant in design.variants() {
+        let scenario = Scenario::load_with(Path::new(design.file()), &variant.settings)?;
+        if scenario.lab.scenario.clock_time != ClockTime::Virtual {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 struct Shared {

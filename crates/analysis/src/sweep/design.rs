@@ -4,11 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use constel_scenario::{NotASetting, Setting, slug};
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::sweep::shard::Shard;
+
 /// Most runs of a sweep.
-const MOST_CELLS: usize = 10_000;
+pub(super) const MOST_CELLS: usize = 10_000;
 
 /// Longest part of a folder's name that contains the differences, bytes.
 const LONGEST_SLUG: usize = 80;
@@ -16,13 +17,13 @@ const LONGEST_SLUG: usize = 80;
 /// The differences between runs: a place of the scenario and the values that it takes, `KEY=A,B,C`; or
 /// [named](Self::named) choices.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Axis(Vec<Choice>);
+pub struct Axis(pub(super) Vec<Choice>);
 
 /// One of the values of an axis.
 #[derive(Debug, Clone, PartialEq)]
-struct Choice {
-    label: String,
-    settings: Vec<Setting>,
+pub(super) struct Choice {
+    pub(super) label: String,
+    pub(super) settings: Vec<Setting>,
 }
 
 impl Axis {
@@ -64,10 +65,10 @@ impl FromStr for Axis {
 /// A sweep: a scenario, the differences between its runs, and the seeds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Design {
-    file: String,
-    digest: String,
-    axes: Vec<Axis>,
-    seeds: Vec<u64>,
+    pub(super) file: String,
+    pub(super) digest: String,
+    pub(super) axes: Vec<Axis>,
+    pub(super) seeds: Vec<u64>,
 }
 
 /// A combination of values.
@@ -108,6 +109,8 @@ pub enum DesignError {
     SeedAsAxis,
     /// Too many runs to wait for.
     TooMany(usize),
+    /// A setting of a stored sweep is not `KEY=VALUE`.
+    NotASetting(NotASetting),
 }
 
 impl fmt::Display for DesignError {
@@ -126,26 +129,12 @@ impl fmt::Display for DesignError {
                 f.write_str("`seed` is not set here; the seeds of all runs are given with --seeds")
             }
             Self::TooMany(cells) => write!(f, "{cells} runs; at most {MOST_CELLS} make a sweep"),
+            Self::NotASetting(error) => error.fmt(f),
         }
     }
 }
 
 impl std::error::Error for DesignError {}
-
-/// The description of a sweep that is stored at its start, so that a later call continues the same sweep.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
-    /// Version of this document.
-    pub version: u32,
-    /// The scenario's file, as the user named it.
-    pub scenario: String,
-    /// SHA-256 of its text.
-    pub scenario_sha256: String,
-    /// The settings of every choice of every axis.
-    pub axes: Vec<Vec<String>>,
-    /// The seeds.
-    pub seeds: Vec<u64>,
-}
 
 impl Design {
     /// Every combination of the axes' values with every seed. `text` is what `file` holds.
@@ -155,6 +144,17 @@ impl Design {
     pub fn new(
         file: &str,
         text: &str,
+        axes: Vec<Axis>,
+        seeds: Vec<u64>,
+    ) -> Result<Self, DesignError> {
+        let digest = Sha256::digest(text.as_bytes());
+        let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        Self::checked(file.to_owned(), digest, axes, seeds)
+    }
+
+    pub(super) fn checked(
+        file: String,
+        digest: String,
         axes: Vec<Axis>,
         seeds: Vec<u64>,
     ) -> Result<Self, DesignError> {
@@ -183,10 +183,9 @@ impl Design {
         if cells > MOST_CELLS {
             return Err(DesignError::TooMany(cells));
         }
-        let digest = Sha256::digest(text.as_bytes());
         Ok(Self {
-            file: file.to_owned(),
-            digest: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            file,
+            digest,
             axes,
             seeds,
         })
@@ -239,6 +238,14 @@ impl Design {
         })
     }
 
+    /// The runs of a shard in the order of [`cells`](Self::cells); all runs without one.
+    pub fn cells_of(&self, shard: Option<Shard>) -> impl Iterator<Item = Cell> {
+        let variants = self.variants().len();
+        let cells = self.cells().enumerate();
+        let own = cells.filter(move |(at, _)| shard.is_none_or(|shard| shard.has(*at, variants)));
+        own.map(|(_, cell)| cell)
+    }
+
     /// The scenario's file, as the user named it.
     #[must_use]
     pub fn file(&self) -> &str {
@@ -249,19 +256,6 @@ impl Design {
     #[must_use]
     pub fn seeds(&self) -> &[u64] {
         &self.seeds
-    }
-
-    /// Returns the description that is stored.
-    #[must_use]
-    pub fn record(&self) -> Record {
-        let values = |axis: &Axis| axis.0.iter().map(Choice::told).collect();
-        Record {
-            version: 1,
-            scenario: self.file.clone(),
-            scenario_sha256: self.digest.clone(),
-            axes: self.axes.iter().map(values).collect(),
-            seeds: self.seeds.clone(),
-        }
     }
 }
 
@@ -351,7 +345,6 @@ mod tests {
                 "03-tcp-c-2 2"
             ]
         );
-        assert_eq!(design.record().axes[0], ["a=1 b=2", "a=2"]);
         let again = vec![axes[0].clone(), "b=3".parse().unwrap()];
         assert_eq!(
             Design::new("", "", again, vec![1]),

@@ -44,7 +44,14 @@ Writes means, confidence intervals and a picture. A stopped sweep resumes where 
 
 Examples:
   constel sweep mine.yaml --seeds 1..10
-  constel sweep mine.yaml --seeds 1..3 --set links.driver=relay,edt --csv";
+  constel sweep mine.yaml --seeds 1..3 --set links.driver=relay,edt --csv
+  constel sweep mine.yaml --seeds 1..100 --time virtual --out study --shard 2/4
+  constel sweep merge study";
+
+pub(super) const SWEEP_MERGE: &str = "\
+Examples:
+  constel sweep merge study
+  constel sweep merge from-a from-b --out study --csv";
 
 pub(super) const TEST: &str = "\
 Prints a line for each statement.

@@ -3,16 +3,21 @@
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 
-use clap::Args;
-use constel_control::sweep::{Axis, Seeds};
+use clap::{Args, Subcommand};
+use constel_control::sweep::{Axis, Seeds, Shard};
 
 use super::Time;
 
 /// `sweep`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Sweep {
+    /// An action other than making runs.
+    #[command(subcommand)]
+    pub(crate) verb: Option<SweepVerb>,
     /// Scenario file.
-    pub(crate) file: PathBuf,
+    #[arg(required = true)]
+    pub(crate) file: Option<PathBuf>,
     /// Seeds: `1..10` are ten, `1,5,9` are three.
     #[arg(long, value_name = "SEEDS", default_value = "1..5")]
     pub(crate) seeds: Seeds,
@@ -26,6 +31,10 @@ pub(crate) struct Sweep {
     /// Folder for all runs and the tables; a stopped sweep resumes in it. Default: `results/sweep-<scenario>`.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Make only the runs of shard I of N, I from 1 to N; `constel sweep merge` makes the tables. Shards may run on several
+    /// machines at a time.
+    #[arg(long, value_name = "I/N")]
+    pub(crate) shard: Option<Shard>,
     /// Name of the labs, followed by a number. Default: `sweep-<process>`.
     #[arg(long, value_name = "LAB")]
     pub(crate) name: Option<String>,
@@ -41,6 +50,34 @@ pub(crate) struct Sweep {
     /// How time passes in the labs, as for `run`. With `virtual` one job a processor is right.
     #[arg(long, value_enum)]
     pub(crate) time: Option<Time>,
+    /// Print the table as one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print the table as CSV.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
+}
+
+/// Verbs of `sweep`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SweepVerb {
+    /// Make the tables of a sweep whose shards are done. Makes no runs and needs no scenario.
+    #[command(after_help = super::examples::SWEEP_MERGE)]
+    Merge(SweepMerge),
+}
+
+/// `sweep merge`.
+#[derive(Debug, Args)]
+pub(crate) struct SweepMerge {
+    /// Folder of the shards. Several folders, for example of machines without a common file system, need `--out`.
+    #[arg(required = true, value_name = "DIR")]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// New folder for a copy of all runs and the tables.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Exclude runs from the figures that are not trustworthy.
+    #[arg(long)]
+    pub(crate) trustworthy_only: bool,
     /// Print the table as one JSON document.
     #[arg(long)]
     pub(crate) json: bool,

@@ -5,24 +5,30 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use constel_control::sweep::{
-    Interval, Row, Runs, SweepOptions, Swept, Table, choices, design, sweep,
+    Interval, Row, Runs, SweepOptions, Swept, Table, choices, design, merge, sweep,
 };
 
-use crate::args::{Sweep, Time};
+use crate::args::{Sweep, SweepMerge, SweepVerb, Time};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{output, progress, signals};
 
 /// Runs in the foreground until all runs are done.
 pub(crate) fn run(args: &Sweep) -> Outcome {
+    let file = match (&args.verb, &args.file) {
+        (Some(SweepVerb::Merge(args)), _) => return merged(args),
+        (None, Some(file)) => file,
+        (None, None) => return Err(Failure::Usage("no scenario is given".to_owned())),
+    };
     let named = args.choices.as_deref().map(choices).transpose()?;
     let axes = named.into_iter().chain(args.set.iter().cloned()).collect();
-    let design = design(&args.file, axes, args.seeds.clone())?;
-    let out = args.out.clone().unwrap_or_else(|| default_out(&args.file));
+    let design = design(file, axes, args.seeds.clone())?;
+    let out = args.out.clone().unwrap_or_else(|| default_out(file));
     let stop = Arc::new(AtomicBool::new(false));
     signals::set(&[&stop])?;
     let options = SweepOptions {
         out: out.clone(),
         name: args.name.clone(),
+        shard: args.shard,
         jobs: args.jobs,
         again: args.again,
         trustworthy_only: args.trustworthy_only,
@@ -31,15 +37,37 @@ pub(crate) fn run(args: &Sweep) -> Outcome {
         stop,
     };
     let swept = sweep(&design, &options, progress::for_stderr().as_ref())?;
-    if args.json {
-        output::json(&swept.table)?;
-    } else if args.csv {
-        output::text(&swept.table.csv())?;
-    } else {
-        output::text(&text(&swept.table))?;
-        output::text(&format!("results: {}\n", out.display()))?;
+    print(&swept.table, args.json, args.csv, &out)?;
+    if let Some(shard) = args.shard.filter(|_| !swept.interrupted) {
+        output::tell(&format!(
+            "constel: this is shard {shard}; when all shards are done, `constel sweep merge {}` makes the tables\n",
+            out.display()
+        ));
     }
     ended(&swept, &out)
+}
+
+fn merged(args: &SweepMerge) -> Outcome {
+    let merged = merge(&args.dirs, args.out.as_deref(), args.trustworthy_only)?;
+    print(&merged.table, args.json, args.csv, &merged.out)?;
+    if let [first, ..] = merged.missing.as_slice() {
+        return Err(Failure::Failed(anyhow::anyhow!(
+            "{} of the sweep's runs have no result, the first is {first}; run their shards again, then merge again",
+            merged.missing.len()
+        )));
+    }
+    Ok(verdict(&merged.table))
+}
+
+fn print(table: &Table, json: bool, csv: bool, out: &Path) -> std::io::Result<()> {
+    if json {
+        return output::json(table);
+    }
+    if csv {
+        return output::text(&table.csv());
+    }
+    output::text(&text(table))?;
+    output::text(&format!("results: {}\n", out.display()))
 }
 
 fn ended(swept: &Swept, out: &Path) -> Outcome {
@@ -60,15 +88,17 @@ fn ended(swept: &Swept, out: &Path) -> Outcome {
             out.display()
         )));
     }
-    let mut runs = swept.table.runs.iter();
-    if runs.any(|runs| runs.software_failed > 0) {
-        return Ok(Exit::Failed);
+    Ok(verdict(&swept.table))
+}
+
+fn verdict(table: &Table) -> Exit {
+    if table.runs.iter().any(|runs| runs.software_failed > 0) {
+        return Exit::Failed;
     }
-    let mut runs = swept.table.runs.iter();
-    Ok(match runs.all(|runs| runs.trustworthy == runs.runs) {
+    match table.runs.iter().all(|runs| runs.trustworthy == runs.runs) {
         true => Exit::Done,
         false => Exit::NotTrustworthy,
-    })
+    }
 }
 
 fn default_out(file: &Path) -> PathBuf {

@@ -4,20 +4,25 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use constel_analysis::sweep::{Cell, Design, Done, Record, Table};
+use constel_analysis::sweep::{Cell, Design, Done, Record, Shard, Table};
 use constel_api::summary::Summary;
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::results::Run;
 
 const RECORD: &str = "sweep.json";
+/// The file by which a process holds a sweep or a run.
+const LOCK: &str = ".lock";
 /// The folder of a seed's attempts begins with this.
 pub(crate) const SEED: &str = "seed-";
 
-/// A sweep's folder, held by this process alone.
+/// The folder of a sweep. It is held by this process alone, or together with other shards.
 pub(super) struct Folder {
     dir: PathBuf,
+    shard: Option<Shard>,
     _held: File,
 }
 
@@ -33,8 +38,12 @@ pub(crate) struct State {
 impl State {
     /// Whether it is not to be made again.
     pub(super) fn is_done(&self, again: u16) -> bool {
-        let trusted = self.finished.iter().any(|s| s.verdict.trustworthy);
-        trusted || self.finished.len() > usize::from(again)
+        self.is_trustworthy() || self.finished.len() > usize::from(again)
+    }
+
+    /// Whether one of its attempts is trustworthy.
+    pub(super) fn is_trustworthy(&self) -> bool {
+        self.finished.iter().any(|s| s.verdict.trustworthy)
     }
 
     /// Returns the state of a run from the folder of its attempts. Unfinished attempts (a crash, Ctrl-C) stay and do not
@@ -43,10 +52,7 @@ impl State {
         let entries = match fs::read_dir(dir) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(source) => {
-                let path = dir.to_owned();
-                return Err(Error::SweepFolder { path, source });
-            }
+            Err(source) => return Err(failed(dir, source)),
         };
         let number = |entry: io::Result<fs::DirEntry>| {
             let name = entry.ok()?.file_name();
@@ -81,50 +87,109 @@ impl State {
 }
 
 impl Folder {
-    pub(super) fn open(dir: &Path, design: &Design) -> Result<Self, Error> {
-        let failed = |source| Error::SweepFolder {
-            path: dir.to_owned(),
-            source,
-        };
-        let bad = |why: String| Error::BadSweep(format!("{}: {why}", dir.display()));
-        let new = !dir.join(RECORD).exists();
-        fs::create_dir_all(dir).map_err(failed)?;
-        if new && fs::read_dir(dir).map_err(failed)?.next().is_some() {
-            return Err(bad(
-                "is not empty and not a sweep's; choose another folder with --out".to_owned(),
-            ));
-        }
-        let held = File::open(dir).map_err(failed)?;
-        if flock(&held, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Err(bad("another `constel sweep` works here".to_owned()));
-        }
+    /// Opens the folder of a sweep, which is created if it does not exist. All shards of a sweep may have it open at a time.
+    pub(super) fn open(dir: &Path, design: &Design, shard: Option<Shard>) -> Result<Self, Error> {
+        fs::create_dir_all(dir).map_err(|source| failed(dir, source))?;
+        let folder = Self::held(dir, shard)?;
+        let bad = |why: &str| bad(dir, &format!("{why}; choose another folder with --out"));
+        // Another shard writes the record before its first run: if there is a run, there is a record.
+        let used = is_used(dir)?;
         let record = design.record();
-        if !new {
-            let known =
-                constel_units::files::read(&dir.join(RECORD), constel_units::files::MAX_TEXT_BYTES)
-                    .map_err(failed)?;
-            let known: Record =
-                serde_json::from_slice(&known).map_err(|e| bad(format!("{RECORD}: {e}")))?;
+        if folder.dir.join(RECORD).exists() {
+            let known = folder.record()?;
+            if known == record {
+                return Ok(folder);
+            }
             if known.scenario_sha256 != record.scenario_sha256 {
-                return Err(bad(format!(
-                    "its runs are of another text of {}; choose another folder with --out",
-                    known.scenario
-                )));
+                let why = format!("its runs are of another text of {}", known.scenario);
+                return Err(bad(&why));
             }
             if known.axes != record.axes {
-                return Err(bad(format!(
-                    "its runs set other values ({}); choose another folder with --out",
-                    known.axes.concat().join(" ")
-                )));
+                let why = format!("its runs set other values ({})", known.settings());
+                return Err(bad(&why));
             }
+            // The runs of a shard follow from the seeds, and stay the same if seeds are appended.
+            if shard.is_some() && !record.seeds.starts_with(&known.seeds) {
+                return Err(bad(
+                    "its sweep has other seeds, and all shards need the same --seeds",
+                ));
+            }
+        } else if used {
+            return Err(bad("is not empty and not a sweep's"));
         }
-        let folder = Self {
-            dir: dir.to_owned(),
-            _held: held,
-        };
-        let text = serde_json::to_string_pretty(&record).map_err(|e| bad(e.to_string()))?;
-        folder.replace(RECORD, &text)?;
+        folder.replace(RECORD, &pretty(dir, &record)?)?;
         Ok(folder)
+    }
+
+    /// Makes the folder of a merged sweep.
+    pub(super) fn new(dir: &Path, design: &Design) -> Result<Self, Error> {
+        fs::create_dir_all(dir).map_err(|source| failed(dir, source))?;
+        if is_used(dir)? {
+            return Err(bad(dir, "is not empty; choose another folder with --out"));
+        }
+        let folder = Self::held(dir, None)?;
+        folder.replace(RECORD, &pretty(dir, &design.record())?)?;
+        Ok(folder)
+    }
+
+    /// Opens the folder of a sweep for its merge, without its shards. Returns the sweep as well.
+    pub(super) fn existing(dir: &Path) -> Result<(Self, Design), Error> {
+        if !dir.join(RECORD).exists() {
+            return Err(bad(dir, "is no folder of a sweep: it has no sweep.json"));
+        }
+        let folder = Self::held(dir, None)?;
+        let design = Design::recorded(folder.record()?);
+        let design = design.map_err(|error| bad(dir, &format!("{RECORD}: {error}")))?;
+        Ok((folder, design))
+    }
+
+    fn held(dir: &Path, shard: Option<Shard>) -> Result<Self, Error> {
+        let how = match shard {
+            None => FlockOperation::NonBlockingLockExclusive,
+            Some(_) => FlockOperation::NonBlockingLockShared,
+        };
+        let held = lock(dir, how).map_err(|source| failed(dir, source))?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            shard,
+            _held: held.ok_or_else(|| bad(dir, "another `constel sweep` works here"))?,
+        })
+    }
+
+    fn record(&self) -> Result<Record, Error> {
+        #[derive(Deserialize)]
+        struct Version {
+            version: u32,
+        }
+        let path = self.dir.join(RECORD);
+        let bytes = constel_units::files::read(&path, constel_units::files::MAX_TEXT_BYTES);
+        let bytes = bytes.map_err(|source| failed(&path, source))?;
+        let invalid = |error: serde_json::Error| bad(&self.dir, &format!("{RECORD}: {error}"));
+        let Version { version } = serde_json::from_slice(&bytes).map_err(invalid)?;
+        if version != Record::VERSION {
+            return Err(bad(
+                &self.dir,
+                &format!(
+                    "{RECORD} has version {version}, and this constel reads {}; use the constel that began the sweep, or \
+                     choose another folder with --out",
+                    Record::VERSION
+                ),
+            ));
+        }
+        serde_json::from_slice(&bytes).map_err(invalid)
+    }
+
+    /// Reserves a run for this process. `None`: another process makes it.
+    pub(super) fn reserve(&self, cell: &Cell) -> Result<Option<File>, Error> {
+        let dir = self.cell(cell);
+        let created = fs::create_dir_all(&dir);
+        created
+            .and_then(|()| lock(&dir, FlockOperation::NonBlockingLockExclusive))
+            .map_err(|source| failed(&dir, source))
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// The folder of a run's attempt.
@@ -132,7 +197,8 @@ impl Folder {
         self.cell(cell).join(number.to_string())
     }
 
-    fn cell(&self, cell: &Cell) -> PathBuf {
+    /// The folder of a run.
+    pub(super) fn cell(&self, cell: &Cell) -> PathBuf {
         let variant = self.dir.join("runs").join(&cell.variant.folder);
         variant.join(format!("{SEED}{}", cell.seed))
     }
@@ -142,11 +208,11 @@ impl Folder {
         State::of(&self.cell(cell))
     }
 
-    /// All runs that there are.
-    pub(super) fn done(&self, design: &Design) -> Result<Vec<Done>, Error> {
+    /// Returns those of the runs that exist.
+    pub(super) fn done(&self, cells: &[Cell]) -> Result<Vec<Done>, Error> {
         let mut done = Vec::new();
-        for cell in design.cells() {
-            let state = self.state(&cell)?;
+        for cell in cells {
+            let state = self.state(cell)?;
             if state.last == 0 {
                 continue;
             }
@@ -161,20 +227,59 @@ impl Folder {
 
     /// The tables, in all forms.
     pub(super) fn write(&self, table: &Table, done: &[Done]) -> Result<(), Error> {
-        let json = serde_json::to_string_pretty(table).map_err(|error| Error::SweepFolder {
-            path: self.dir.clone(),
-            source: error.into(),
-        })?;
-        self.replace("table.json", &json)?;
+        self.replace("table.json", &pretty(&self.dir, table)?)?;
         self.replace("table.csv", &table.csv())?;
         self.replace("table.svg", &table.svg(done))
     }
 
-    /// Never half of a file, whatever ends this process.
+    /// Never half of a file, whatever ends this process. Shards may write the same file at a time.
     fn replace(&self, name: &str, text: &str) -> Result<(), Error> {
-        let (path, part) = (self.dir.join(name), self.dir.join(format!(".{name}.part")));
+        let shard = self.shard.map_or(0, Shard::number);
+        let (path, part) = (
+            self.dir.join(name),
+            self.dir.join(format!(".{name}.{shard}.part")),
+        );
         let written = fs::write(&part, text).and_then(|()| fs::rename(&part, &path));
-        written.map_err(|source| Error::SweepFolder { path, source })
+        written.map_err(|source| failed(&path, source))
+    }
+}
+
+/// Whether there is any file, apart from the lock and records that shards are writing.
+fn is_used(dir: &Path) -> Result<bool, Error> {
+    let entries = fs::read_dir(dir).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let entries = entries.map_err(|source| failed(dir, source))?;
+    let is_own =
+        |name: &str| name == LOCK || (name.starts_with(".sweep.json.") && name.ends_with(".part"));
+    let mut names = entries.iter().map(fs::DirEntry::file_name);
+    Ok(names.any(|name| !name.to_str().is_some_and(is_own)))
+}
+
+fn pretty(dir: &Path, document: &impl Serialize) -> Result<String, Error> {
+    serde_json::to_string_pretty(document).map_err(|error| failed(dir, error.into()))
+}
+
+/// Locks a folder by a file in it. `None`: another process holds it.
+fn lock(dir: &Path, how: FlockOperation) -> io::Result<Option<File>> {
+    // NFS has locks between machines for files that are open for writing, and none for folders.
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false);
+    let held = options.open(dir.join(LOCK))?;
+    match flock(&held, how) {
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        // Some file systems of clusters have no locks (Lustre without `flock`). The locks only prevent mistakes.
+        Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK) => Ok(Some(held)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn bad(dir: &Path, why: &str) -> Error {
+    Error::BadSweep(format!("{}: {why}", dir.display()))
+}
+
+fn failed(path: &Path, source: io::Error) -> Error {
+    Error::SweepFolder {
+        path: path.to_owned(),
+        source,
     }
 }
 

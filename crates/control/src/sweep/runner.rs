@@ -50,16 +50,23 @@ impl<'a> Runner<'a> {
 
     /// Makes one attempt.
     pub(super) fn run(&self, cell: &Cell) -> Result<Ended, Error> {
-        let number = self.folder.state(cell)?.last + 1;
+        let Some(_reserved) = self.folder.reserve(cell)? else {
+            let why = "another `constel sweep` makes this run";
+            return Ok(Ended::Failed(why.to_owned()));
+        };
+        let before = self.folder.state(cell)?;
+        // Two processes may make one shard, for example after a job was moved to another machine.
+        if before.is_done(self.options.again) {
+            let trustworthy = before.is_trustworthy();
+            return Ok(Ended::Done { trustworthy });
+        }
+        let number = before.last + 1;
         let results = self.folder.attempt(cell, number);
         let log = results.with_extension("log");
         let failed = |source| Error::SweepFolder {
             path: log.clone(),
             source,
         };
-        if let Some(parent) = log.parent() {
-            std::fs::create_dir_all(parent).map_err(failed)?;
-        }
         let stderr = File::create(&log).map_err(failed)?;
         let mut command = self.command(cell, &results);
         command.stderr(stderr);
@@ -81,7 +88,7 @@ impl<'a> Runner<'a> {
             _ => false,
         };
         if came_to_its_end {
-            let trustworthy = state.finished.iter().any(|s| s.verdict.trustworthy);
+            let trustworthy = state.is_trustworthy();
             return Ok(if state.is_done(self.options.again) {
                 Ended::Done { trustworthy }
             } else {
