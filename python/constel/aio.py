@@ -26,6 +26,7 @@ from .errors import LabDied, LabTimeout
 from .frame import Frame
 from .lab import _LOOK_S, _RUNTIME, Command, Completed, Event, command_of, completed, event_of
 from .network import Network as SyncNetwork
+from .policy import PARTS, Decide
 from .results import Results
 
 if TYPE_CHECKING:
@@ -152,6 +153,14 @@ class Node:
         """See `constel.Node.resume`."""
         return await _aside(self._node.resume)
 
+    async def attach(self, satellite: str, *, antenna: int | None = None) -> dict[str, Any]:
+        """See `constel.Node.attach`."""
+        return await _aside(self._node.attach, satellite, antenna=antenna)
+
+    async def detach(self, *, antenna: int | None = None) -> dict[str, Any]:
+        """See `constel.Node.detach`."""
+        return await _aside(self._node.detach, antenna=antenna)
+
     def __repr__(self) -> str:
         return repr(self._node)
 
@@ -276,6 +285,25 @@ class Lab:
     async def set_nodes(self, change: str, *patterns: str, wait: bool = True) -> dict[str, Any]:
         """See `constel.Lab.set_nodes`."""
         return await _aside(self._lab.set_nodes, change, *patterns, wait=wait)
+
+    async def set_policy(self, *patterns: str, to: str | None = None) -> dict[str, Any]:
+        """See `constel.Lab.set_policy`."""
+        return await _aside(self._lab.set_policy, *patterns, to=to)
+
+    async def apply(self, scenario: Scenario, *, dry_run: bool = False) -> dict[str, Any]:
+        """See `constel.Lab.apply`."""
+        return await _aside(self._lab.apply, scenario, dry_run=dry_run)
+
+    def policy(
+        self,
+        decide: Decide | None = None,
+        *,
+        name: str | None = None,
+        within: Span | None = None,
+        wants: Iterable[str] = PARTS,
+    ) -> Any:
+        """See `constel.Lab.policy`: a decorator here too. The function is called in a thread of its own."""
+        return self._lab.policy(decide, name=name, within=within, wants=wants)
 
     def link(self, a: str, b: str) -> Link:
         """See `constel.Lab.link`."""

@@ -24,7 +24,7 @@ ELSEWHERE = {
     **dict.fromkeys(("demo", "init", "import", "image", "box", "doctor", "clean", "agent", "machines", "completion", "help", "test"), ""),
     **{"run": "Scenario.run", "up": "Scenario.up", "check": "Scenario.check", "plan": "Scenario.plan", "sweep": "sweep"},
     **{"list": "labs", "results": "read_results", "cp": "Node.put", "shell": "Node.shell", "info": "Node.info_put"},
-    **{"node": "Lab.set_nodes"},
+    **{"node": "Lab.set_nodes", "station": "Lab.set_policy"},
 }
 
 

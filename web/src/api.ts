@@ -1,5 +1,7 @@
 // Requests to the server of this page: sessions, data, changes, sockets. No other host gets a request.
 
+import type { DraftView } from "./types";
+
 const HEADERS = { "X-Constel": "1" };
 
 export class Refused extends Error {}
@@ -23,6 +25,18 @@ export async function get<T>(path: string, asked: Record<string, string | number
 /** Changes the lab; the server refuses unless it was started with `--write`. */
 export async function change<T>(order: unknown): Promise<T> {
   return told<T>(await fetch("/api/do", { method: "POST", headers: HEADERS, body: JSON.stringify(order) }));
+}
+
+/** Captures frames for some seconds: a pcapng file. */
+export async function capture(order: { of: string; for_s: number; filter?: string }): Promise<ArrayBuffer> {
+  const answer = await fetch("/api/do", { method: "POST", headers: HEADERS, body: JSON.stringify({ capture: order }) });
+  if (!answer.ok) await told(answer);
+  return answer.arrayBuffer();
+}
+
+/** Has a draft of a scenario checked and planned. */
+export async function draft(text: string): Promise<DraftView> {
+  return told<DraftView>(await fetch("/api/draft", { method: "POST", headers: HEADERS, body: text }));
 }
 
 export function socket(path: string): WebSocket {

@@ -1,6 +1,6 @@
 // State that all parts of the page share: the world, the instant, the picked nodes, and the listeners to changes of these.
 
-import { absentPorts, failedLinks } from "./byhand";
+import { absentPorts, failedLinks, failedNodes } from "./byhand";
 import { type Link, Links, key } from "./frame";
 import { Rate } from "./rate";
 import { Clock } from "./time";
@@ -18,7 +18,7 @@ export interface Happened {
   [field: string]: unknown;
 }
 
-const BY_HAND = new Set(["link-set", "member-left", "member-joined", "delays-set"]);
+const BY_HAND = new Set(["link-set", "nodes-set", "member-left", "member-joined", "delays-set"]);
 
 export interface Pick {
   /** One node, or two for a link or a path. */
@@ -68,7 +68,13 @@ export class App {
     return this.world.mode === "lab" && this.clock.live && !this.lab.ended;
   }
 
+  /** The node at which a path begins whose end is the next picked node. */
+  from: string | null = null;
+
   choose(nodes: string[], path = false): void {
+    const { from } = this;
+    this.from = null;
+    if (from && nodes.length === 1 && nodes[0] !== from) [nodes, path] = [[from, nodes[0]], true];
     this.pick = { nodes: nodes.slice(0, 2), path: path && nodes.length === 2 };
     this.tell("pick");
   }
@@ -123,8 +129,9 @@ export class App {
     this.failedAt = t;
     const changes = this.changesByHand();
     this.failedNow = failedLinks(changes);
+    this.nodesNow = failedNodes(changes);
     this.absentNow = absentPorts(this.world.networks, this.names, changes);
-    const state = [...[...this.failedNow].sort(), ...this.absentNow].join();
+    const state = [...[...this.failedNow, ...this.nodesNow].sort(), ...this.absentNow].join();
     if (state !== this.failedState) this.links.version++;
     this.failedState = state;
   }
@@ -159,6 +166,8 @@ export class App {
 
   private failedAt = -1;
   private failedNow = new Set<string>();
+  /** Nodes that are failed or stopped by hand. */
+  nodesNow: ReadonlySet<string> = new Set();
   private absentNow = new Set<number>();
   private failedState = "";
 
@@ -171,6 +180,7 @@ export class App {
   whyFailed(link: Link): "failed by hand" | "member absent" | null {
     if (link.ports.some((port) => this.absentNow.has(port))) return "member absent";
     const [a, b] = [this.names[link.a], this.names[link.b]];
+    if (this.nodesNow.has(a) || this.nodesNow.has(b)) return "failed by hand";
     return this.failedNow.has(`${a}-${b}`) || this.failedNow.has(`${b}-${a}`) ? "failed by hand" : null;
   }
 

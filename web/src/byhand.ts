@@ -20,6 +20,19 @@ export function failedLinks(changes: readonly Change[]): Set<string> {
   return now;
 }
 
+/** The nodes that are failed or stopped by hand. */
+export function failedNodes(changes: readonly Change[]): Set<string> {
+  const now = new Set<string>();
+  for (const { kind, change, nodes } of changes) {
+    if (kind !== "nodes-set") continue;
+    for (const node of nodes as string[]) {
+      if (change === "fail" || change === "stop") now.add(node);
+      else if (change === "heal" || change === "start") now.delete(node);
+    }
+  }
+  return now;
+}
+
 /** The ports of members that are absent from their networks: those that start `away`, and those that left. */
 export function absentPorts(networks: readonly NetworkView[], names: readonly string[], changes: readonly Change[]): Set<number> {
   const members = networks.flatMap((network) => network.members.map((member) => ({ ...member, key: `${network.name} ${names[member.node]}` })));

@@ -104,3 +104,33 @@ export function csv({ unit, t, curves }: Drawn): string {
   const rows = t.map((instant, i) => [instant, ...curves.map((curve) => curve.values[i] ?? "")].join(","));
   return `${[head, ...rows].join("\n")}\n`;
 }
+
+/** Most curves of a chart of several flows: more could not be told apart by colour and dashes. */
+const MOST_CURVES = 8;
+
+/** Several flows in one chart for each unit: the main curve of each, over the instants of all. */
+export function together(flows: { name: string; charts: Drawn[] }[]): Drawn[] {
+  const units = [...new Set(flows.flatMap(({ charts }) => charts.map(({ unit }) => unit)))];
+  const drawn = units.map((unit): Drawn => {
+    const own = flows.flatMap(({ name, charts }) => {
+      const chart = charts.find((one) => one.unit === unit);
+      return chart?.curves.length ? [{ name, t: chart.t, curve: chart.curves[0] }] : [];
+    });
+    const shown = own.slice(0, MOST_CURVES);
+    const t = [...new Set(shown.flatMap((one) => one.t))].sort((a, b) => a - b);
+    const place = new Map(t.map((instant, i) => [instant, i]));
+    const curves = shown.map(({ name, t: at, curve }): Curve => {
+      const values: Value[] = t.map(() => undefined);
+      curve.values.forEach((value, i) => (values[place.get(at[i]) as number] = value));
+      return { name: `${name}, ${curve.name}`, values };
+    });
+    return { unit, t, curves };
+  });
+  return drawn.filter(({ curves }) => curves.length > 1);
+}
+
+/** The range of time after a zoom around an instant, within all of it. `null`: all. */
+export function zoomed([from, to]: [number, number], all: [number, number], by: number, at = (from + to) / 2): [number, number] | null {
+  const [low, high] = [Math.max(all[0], at - (at - from) * by), Math.min(all[1], at + (to - at) * by)];
+  return low <= all[0] && high >= all[1] ? null : [low, high];
+}

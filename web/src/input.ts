@@ -29,7 +29,7 @@ export function hit(stage: Stage, x: number, y: number): Hit {
     const [p, q] = [places[one.a], places[one.b]];
     if (!p || !q) continue;
     let at: [number, number];
-    if (stage.view === "map") at = stage.onMap(nearest(stage.at(one.a).toArray(), stage.at(one.b).toArray(), under));
+    if (stage.view === "map" && under) at = stage.onMap(nearest(stage.at(one.a).toArray(), stage.at(one.b).toArray(), under));
     else {
       const [dx, dy] = [q[0] - p[0], q[1] - p[1]];
       const share = Math.min(1, Math.max(0, ((x - p[0]) * dx + (y - p[1]) * dy) / Math.max(1e-6, dx * dx + dy * dy)));
@@ -41,12 +41,18 @@ export function hit(stage: Stage, x: number, y: number): Hit {
   return link ? { link } : {};
 }
 
-export function attach(stage: Stage, app: App, hover: (hit: Hit, x: number, y: number) => void, moved: () => void): void {
+/** `ground` is called with the latitude and longitude of a click that meets no node and no link. */
+export function attach(stage: Stage, app: App, hover: (hit: Hit, x: number, y: number) => void, moved: () => void, ground?: (latDeg: number, lonDeg: number) => void): void {
   const canvas = stage.canvas;
   const touches = new Map<number, [number, number]>();
   let [dragged, apart] = [0, 0];
   const move = (dx: number, dy: number) => {
-    if (stage.view === "globe") {
+    stage.let();
+    if (stage.view === "swarm" && stage.swarm) {
+      const { turn } = stage.swarm;
+      turn.lon = (turn.lon - 0.4 * dx) % 360;
+      turn.lat = Math.min(89, Math.max(-89, turn.lat + 0.4 * dy));
+    } else if (stage.view === "globe") {
       const scale = (0.16 * (stage.eye.far - 0.8)) / 1.6;
       stage.eye.lon = ((stage.eye.lon - dx * scale + 540) % 360) - 180;
       stage.eye.lat = Math.min(89, Math.max(-89, stage.eye.lat + dy * scale));
@@ -59,7 +65,8 @@ export function attach(stage: Stage, app: App, hover: (hit: Hit, x: number, y: n
     moved();
   };
   const zoom = (by: number) => {
-    if (stage.view === "globe") stage.eye.far = Math.min(12, Math.max(1.12, 1 + (stage.eye.far - 1) * by));
+    stage.let();
+    if (stage.view === "globe") stage.eye.far = Math.min(24, Math.max(1.12, 1 + (stage.eye.far - 1) * by));
     else stage.flat.zoom = Math.min(30, Math.max(0.7, stage.flat.zoom / by));
     stage.dirty = true;
     moved();
@@ -98,7 +105,10 @@ export function attach(stage: Stage, app: App, hover: (hit: Hit, x: number, y: n
       if (event.shiftKey || event.ctrlKey || event.metaKey) app.extend(name(found.node));
       else app.choose([name(found.node)]);
     } else if (found.link) app.choose(found.link.map(name));
-    else app.choose([]);
+    else if (ground) {
+      const under = stage.under(event.offsetX, event.offsetY);
+      if (under) ground((Math.asin(under[2]) * 180) / Math.PI, (Math.atan2(under[1], under[0]) * 180) / Math.PI);
+    } else app.choose([]);
   };
   canvas.addEventListener("pointerup", up);
   canvas.addEventListener("pointercancel", up);

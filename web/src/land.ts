@@ -1,8 +1,9 @@
-// Land (Natural Earth, by the npm package world-atlas) as a texture: red land, green coast, blue graticule.
+// Land and borders (Natural Earth, by the npm package world-atlas) as a texture: red land, green coasts and borders, blue graticule. Cities come with them.
 
-import { feature } from "topojson-client";
-import type { Topology } from "topojson-specification";
+import { feature, mesh } from "topojson-client";
 import type { FeatureCollection, MultiPolygon, Polygon } from "geojson";
+import type { GeometryCollection, Topology } from "topojson-specification";
+import type { City } from "./cities";
 
 function rings(land: FeatureCollection): number[][][] {
   return land.features.flatMap((one) => {
@@ -11,8 +12,13 @@ function rings(land: FeatureCollection): number[][][] {
   });
 }
 
-/** The map, twice as wide as high, in pixels. */
-export async function texture(wide: number): Promise<HTMLCanvasElement> {
+/** The map, twice as wide as high, in pixels, and the cities, the largest first. */
+export async function land(wide: number): Promise<{ canvas: HTMLCanvasElement; cities: City[] }> {
+  const topology = (await (await fetch("/land.json")).json()) as Topology & { cities?: City[] };
+  return { canvas: texture(wide, topology), cities: topology.cities ?? [] };
+}
+
+function texture(wide: number, topology: Topology): HTMLCanvasElement {
   const high = wide / 2;
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [wide, high];
@@ -33,7 +39,6 @@ export async function texture(wide: number): Promise<HTMLCanvasElement> {
     pen.lineTo(wide, ((90 - lat) / 180) * high);
   }
   pen.stroke();
-  const topology = (await (await fetch("/land.json")).json()) as Topology;
   const land = feature(topology, topology.objects.land) as unknown as FeatureCollection;
   pen.fillStyle = "#ff0000";
   pen.strokeStyle = "#00ff00";
@@ -60,6 +65,20 @@ export async function texture(wide: number): Promise<HTMLCanvasElement> {
     });
   });
   pen.stroke();
+  const { countries } = topology.objects;
+  if (countries) {
+    pen.strokeStyle = "#006000";
+    pen.lineWidth = (1.2 * wide) / 4096;
+    pen.beginPath();
+    for (const line of mesh(topology, countries as GeometryCollection, (a, b) => a !== b).coordinates) {
+      line.forEach(([lon, lat], i) => {
+        const [x, y] = [((lon + 180) / 360) * wide, ((90 - lat) / 180) * high];
+        if (i && Math.abs(lon - line[i - 1][0]) < 180) pen.lineTo(x, y);
+        else pen.moveTo(x, y);
+      });
+    }
+    pen.stroke();
+  }
   return canvas;
 }
 

@@ -4,7 +4,8 @@ import { get } from "./api";
 import type { App } from "./app";
 import { living } from "./charts";
 import { type Curve, flowCharts } from "./curves";
-import { el, need } from "./dom";
+import { el, need, patch, table } from "./dom";
+import { lossRows } from "./flowtable";
 import type { Palette } from "./palette";
 import { Rate } from "./rate";
 import type { Columns, FlowNow } from "./types";
@@ -19,6 +20,8 @@ export class LiveCharts {
   private late: { t: number[]; p99: number[]; frames: number[] } = { t: [], p99: [], frames: [] };
   private readonly arrived = new Rate();
   private busy = false;
+  private readonly flows = el("div", { id: "live-flows" });
+  private readonly losses = el("div", { id: "live-losses" });
   private readonly over = new Set<string>();
   private failed = false;
 
@@ -32,6 +35,7 @@ export class LiveCharts {
       this.drawn.clear();
       this.over.clear();
     });
+    this.body.append(this.flows, this.losses);
     this.body.append(el("p", { class: "hint" }, "Pick a link to chart its traffic. Flows of the scenario are charted when they have ended; flows started here, at once."));
     setInterval(() => void this.look(), EVERY_MS);
   }
@@ -72,8 +76,25 @@ export class LiveCharts {
     this.busy = false;
   }
 
+  /** The scenario's flows and their state, and the frames that were lost so far. */
+  private tables(): void {
+    const { app } = this;
+    const { flows } = app.world;
+    const state = (name: string) => {
+      const own = app.events.filter((event) => event.flow === name);
+      const ended = own.find((event) => event.kind === "flow-ended");
+      if (ended) return ended.exit === 0 ? "ended" : `ended with exit code ${ended.exit}`;
+      return own.some((event) => event.kind === "flow-started") ? "runs" : "waits";
+    };
+    const name = ({ name, from, to }: (typeof flows)[number]) => el("button", { class: "name", onclick: () => app.choose([from, to], true) }, name);
+    if (flows.length) patch(this.flows, table(["Flow", "From", "To", "State"], flows.map((flow) => [name(flow), flow.from, flow.to, state(flow.name)]), "Flows of the scenario"));
+    const lost = app.lab.health ? lossRows(app.lab.health) : [];
+    patch(this.losses, lost.length ? table(["Frames lost so far, all links", "Number"], lost) : el("p", { class: "hint" }, "No frame was lost on any link so far."));
+  }
+
   private async draw(): Promise<void> {
     const { app } = this;
+    this.tables();
     const machine = await get<Columns>("columns", { of: "machine" });
     const column = (name: string) => machine.columns[machine.names.indexOf(name)] ?? [];
     // Seconds since the run began: some pass before lab time zero.

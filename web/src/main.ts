@@ -3,27 +3,32 @@
 import "@xterm/xterm/css/xterm.css";
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
+import { parsed, type Viewed, written } from "./address";
 import { Refused, get, session, socket } from "./api";
 import { App, type Happened, type LabRow } from "./app";
-import { chart } from "./charts";
-import { flagged, flowCharts, flowVerdict } from "./curves";
+import { build } from "./build";
 import { el, fill, need } from "./dom";
+import { EventList } from "./eventlist";
 import { health as judge } from "./health";
-import { attach, type Hit } from "./input";
+import { hover, tip } from "./hover";
+import { attach } from "./input";
+import { help } from "./keys";
 import { Labels } from "./labels";
+import { legend } from "./legend";
 import { LiveCharts } from "./livecharts";
 import { Networks } from "./networks";
-import { help } from "./keys";
 import { light, PALETTES, type Palette } from "./palette";
-import { EventList, Panel } from "./panel";
+import { Panel } from "./panel";
+import { Results } from "./results";
 import { Rules } from "./rules";
-import { key } from "./frame";
-import { SHADES, type Shade, Stage, type View } from "./stage";
+import { Search } from "./search";
+import { Stage } from "./stage";
 import { Tables } from "./tables";
 import { type Tab, Tabs } from "./tabs";
 import { Terminals } from "./terminal";
 import { Timeline } from "./timeline";
-import type { Columns, FlowRow, LinkLoad, PlaneReport, RunView, Timeline as TimelineView, World } from "./types";
+import type { LinkLoad, PlaneReport, Timeline as TimelineView, World } from "./types";
+import { type Shade, type View, VIEWS } from "./views";
 import { count, seconds, utc } from "./words";
 
 const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -42,10 +47,6 @@ async function enter(): Promise<World | null> {
   }
 }
 
-function fromHash(): Map<string, string> {
-  return new Map(new URLSearchParams(location.hash.slice(1)).entries());
-}
-
 class Page {
   private readonly app: App;
   private readonly stage: Stage;
@@ -62,36 +63,49 @@ class Page {
     const kept = localStorage.getItem("palette");
     this.palette = PALETTES.find((one) => one.name === kept) ?? PALETTES[0];
     this.stage = new Stage(need("#stage"), world, this.app.links, this.palette);
-    this.timeline = new Timeline(this.app, () => this.palette, (text, x, y) => this.tip(text, x, y));
+    this.timeline = new Timeline(this.app, () => this.palette, tip, (words) => this.say(words));
     this.labels = new Labels(need("#labels"), this.stage, this.app);
     new Panel(this.app, this.stage, () => this.palette, (node) => this.terminals.start(node), (words) => this.say(words));
     const events = new EventList(this.app);
     const tables = new Tables(this.app);
     this.tabs(events, tables);
     this.bar();
-    this.search();
+    this.keys(new Search(this.app, (node) => this.show([node]), (words) => this.say(words)));
     this.playing();
-    attach(this.stage, this.app, (hit, x, y) => this.hover(hit, x, y), () => this.remember());
+    attach(this.stage, this.app, (hit, x, y) => hover(this.app, this.stage.canvas, hit, x, y), () => {
+      this.following = false;
+      this.remember();
+    });
     this.app.on("step", () => this.stepped());
-    this.app.on("pick", () => this.remember());
+    this.app.on("pick", () => {
+      const { nodes, path } = this.app.pick;
+      // Both ends of a path are in view, until the reader turns the picture.
+      this.following = path;
+      if (path) this.show(nodes);
+      this.remember();
+    });
     this.app.on("lab", () => this.verdict());
     this.app.on("loads", () => {
       this.stage.loads = this.app.loads;
       if (this.stage.shade === "load") this.stage.stale();
     });
     const { clock } = this.app;
-    const asked = fromHash();
+    const asked = parsed(location.hash, (node) => this.app.numbers.has(node));
     this.recall(asked);
-    if (world.mode === "lab" && !asked.has("t")) clock.live = true;
+    if (world.mode === "lab" && asked.t === undefined) clock.live = true;
     this.connect();
     if (world.mode === "run") {
       void this.timelineSoFar();
-      void this.results();
-      this.app.on("palette", () => void this.results());
+      const results = new Results(this.app, () => this.palette);
+      void results.draw();
+      this.app.on("palette", () => void results.draw());
     }
     new ResizeObserver(() => this.stage.resize()).observe(need("#stage"));
     this.stage.resize();
+    const { following } = this;
     this.app.tell("pick");
+    // An address that has the eye keeps it.
+    this.following = following;
     let last = performance.now();
     const draw = (now: number) => {
       const dt = Math.min(0.25, (now - last) / 1e3);
@@ -190,12 +204,19 @@ class Page {
   private stepped(): void {
     const { frame, now } = this.app.clock;
     if (frame && now) {
-      this.stage.positions(now, frame.then, frame.sun);
+      this.stage.positions(now, frame.then, frame.sun, (frame.thenNs - frame.tNs) / 1e9);
       this.begun();
       this.app.failed();
       this.stage.relink((link) => this.app.isFailed(link));
       const links = document.querySelector("#link-count");
       if (links) links.textContent = count(this.app.links.all.size);
+      const { nodes } = this.app.pick;
+      if (this.following && !this.stage.sees(this.numbers(nodes))) this.show(nodes);
+      const kinds = [...new Set([...this.app.links.all.values()].map((link) => link.kind))].sort().join();
+      if (kinds !== this.kinds) {
+        this.kinds = kinds;
+        this.legend();
+      }
     }
     this.timed();
   }
@@ -213,8 +234,12 @@ class Page {
       badge.textContent = what;
       badge.dataset.when = what;
     }
-    need<HTMLButtonElement>("#play").textContent = clock.playing ? "❚❚" : "▶";
-    need<HTMLButtonElement>("#live").classList.toggle("on", clock.live);
+    const play = need<HTMLButtonElement>("#play");
+    play.textContent = clock.playing ? "❚❚" : "▶";
+    play.setAttribute("aria-label", clock.playing ? "pause" : "play");
+    const now = need<HTMLButtonElement>("#live");
+    now.classList.toggle("on", clock.live);
+    now.setAttribute("aria-pressed", String(clock.live));
   }
 
   private verdict(): void {
@@ -230,61 +255,6 @@ class Page {
     if (chip.textContent !== text) chip.textContent = text;
     chip.className = `chip ${isGood === null ? "" : isGood ? "good" : "bad"}`;
     chip.title = `Lateness of frames (99th percentile; the scenario allows ${(this.world.max_lateness_ns / 1e6).toFixed(3)} ms), and frames dropped by the emulator. The run's verdict follows at its end.`;
-  }
-
-  private async results(): Promise<void> {
-    const { summary, manifest } = await get<RunView>("run");
-    const chip = need("#verdict");
-    const trusted = summary?.verdict.trustworthy;
-    const failed = summary?.software?.failed ?? false;
-    const verdict = trusted ? "trustworthy" : "NOT trustworthy";
-    chip.textContent = trusted === undefined ? "the run did not finish" : failed ? `software FAILED · ${verdict}` : verdict;
-    chip.className = `chip ${trusted && !failed ? "good" : "bad"}`;
-    const failures = (summary?.software?.failures ?? []).map((failure) => failure.reason);
-    const reasons = [...failures, ...(summary?.verdict.reasons ?? [])];
-    chip.title = reasons.join("\n") || "The measurements of this run are trustworthy.";
-    const body = need("#results");
-    const parts: HTMLElement[] = [el("h2", {}, `Seed ${manifest.seed}, driver ${manifest.driver.name}`), ...reasons.map((why) => el("p", { class: "warn" }, why))];
-    fill(body, ...parts);
-    for (const flow of summary?.flows ?? []) parts.push(await this.flowResults(flow));
-    // A run that did not finish has no summary, but may have samples.
-    if (!summary) for (const flow of this.world.flows) parts.push(...(await this.flowCurves(flow.name, true)));
-    const machine = await this.columns("machine");
-    const at = machine?.columns[machine.names.indexOf("t_s")] ?? [];
-    const busy = (machine?.columns[machine.names.indexOf("processor_ratio")] ?? []).map((one) => (one === null ? null : 100 * one));
-    if (busy.length) parts.push(chart("The machine’s processors", "%", at.map((one) => one ?? 0), [{ name: "busy", values: busy }], this.palette, (t) => this.app.clock.scrub(t)));
-    fill(body, ...parts);
-  }
-
-  /** A flow of a run: whether it is affected and why, and its curves. */
-  private async flowResults(flow: FlowRow): Promise<HTMLElement> {
-    const { words, is } = flowVerdict(flow);
-    const status = flow.status === "ok" ? "" : `${flow.status === "failed" ? "FAILED" : "cut short"}${flow.reason ? `: ${flow.reason}` : ""}`;
-    return el(
-      "section",
-      { class: "flow", "data-flow": flow.name },
-      el("h3", {}, flow.name, el("small", {}, ` ${[flow.kind, `${flow.from}${flow.to ? ` → ${flow.to}` : ""}`, flagged(flow)].filter(Boolean).join(", ")}`)),
-      status ? el("p", { class: "bad" }, status) : null,
-      el("p", { class: `verdict ${is}` }, words),
-      ...(flow.samples ? await this.flowCurves(flow.name, !!(flow.path_rtt || flow.bound_rtt)) : []),
-    );
-  }
-
-  private async flowCurves(flow: string, hasPaths: boolean): Promise<HTMLElement[]> {
-    const samples = await this.columns(flow);
-    if (!samples?.columns[0]?.length) return [];
-    const paths = hasPaths ? await this.columns(flow, { paths: 1 }) : null;
-    const charts = flowCharts(samples, paths).map(({ unit, t, curves }) => chart(`${flow}: ${unit === "ms" ? "delay" : "throughput"}`, unit, t, curves, this.palette, (at) => this.app.clock.scrub(at)));
-    return hasPaths && !paths ? [...charts, el("p", { class: "warn" }, "The lower bound is not drawn: `paths.csv` cannot be read.")] : charts;
-  }
-
-  /** A table of results; `null` where there is none, as for a flow without samples. */
-  private async columns(of: string, more: Record<string, number> = {}): Promise<Columns | null> {
-    try {
-      return await get<Columns>("columns", { of, ...more });
-    } catch {
-      return null;
-    }
   }
 
   private tabs(events: EventList, tables: Tables): void {
@@ -309,9 +279,20 @@ class Page {
     need("#name").textContent = world.name;
     need("#mode").textContent = { plan: "plan", lab: "lab", run: "run", box: "box" }[world.mode];
     document.title = `${world.name} – Constel`;
-    for (const view of ["globe", "map", "topology"] as View[]) {
-      need<HTMLButtonElement>(`#view-${view}`).addEventListener("click", () => this.show(view));
-    }
+    for (const view of VIEWS) need(`#view-${view}`).addEventListener("click", () => this.look(view));
+    need("#view-swarm").hidden = !stage.swarm;
+    const trails = need("#trails");
+    const pressed = () => trails.setAttribute("aria-pressed", String(stage.trailing));
+    trails.addEventListener("click", () => ((stage.trailing = !stage.trailing), pressed()));
+    pressed();
+    const builder = need("#build");
+    builder.hidden = world.mode !== "plan";
+    builder.addEventListener("click", () => {
+      clearTimeout(this.remembering);
+      location.hash = "build";
+      location.reload();
+    });
+    stage.rescaled = () => stage.shade === "delay" && this.legend();
     const shade = need<HTMLSelectElement>("#shade");
     // The load of links is known for a running lab only.
     if (world.mode !== "lab") shade.querySelector("[value=load]")?.remove();
@@ -342,73 +323,55 @@ class Page {
       void navigator.clipboard?.writeText(location.href).then(() => this.say("the address of this view is copied; opening it needs a session of this server"));
     });
     this.legend();
-    this.show("globe");
+    this.look("globe");
   }
+
+  /** Kinds of links that are there, which the legend has. */
+  private kinds = "";
 
   private legend(): void {
-    const { palette, stage, world } = this;
-    const box = need("#legend");
-    const spot = (colour: string, words: string, shape = "line") => el("span", { class: "key" }, el("i", { class: shape, style: `background:${colour}` }), words);
-    // Links of a plan cannot be failed by hand.
-    const hand = world.mode === "plan" ? null : spot(palette.bad, "failed by hand");
-    if (stage.shade === "kind") {
-      fill(box, ...world.link_kinds.map((kind, i) => spot(palette.kinds[i], kind)), hand, spot(palette.kinds[1], "on the ground", "diamond"));
-      return;
-    }
-    const ends = { delay: ["0 ms", "25 ms"], rate: ["0", "10 Gbit/s"], loss: ["0 %", "11 %"], load: ["0 %", "100 % of the rate, over two seconds"] }[stage.shade];
-    fill(box, el("span", { class: "key" }, ends[0], el("i", { class: "scale", style: `background:linear-gradient(90deg,${palette.scale.join(",")})` }), ends[1]), hand);
+    legend(need("#legend"), this.palette, this.stage, this.world);
   }
 
-  private show(view: View): void {
+  private look(view: View): void {
+    if (view === "swarm" && !this.stage.swarm) return;
     this.stage.view = view;
     this.stage.dirty = true;
-    if (view === "topology") Object.assign(this.stage.flat, { x: 0, y: 0, zoom: 1 });
-    for (const other of ["globe", "map", "topology"]) need(`#view-${other}`).setAttribute("aria-pressed", String(other === view));
+    if (view === "topology" || view === "swarm") Object.assign(this.stage.flat, { x: 0, y: 0, zoom: 1 });
+    for (const other of VIEWS) need(`#view-${other}`).setAttribute("aria-pressed", String(other === view));
     this.remember();
   }
 
-  private search(): void {
-    const field = need<HTMLInputElement>("#search");
-    const list = need<HTMLElement>("#found");
-    const close = () => ((list.hidden = true), field.setAttribute("aria-expanded", "false"));
-    const pick = (name: string) => {
-      const before = field.value.trim();
-      const [, second] = before.split(/\s*(?:->|→|>)\s*/);
-      if (second !== undefined && this.app.pick.nodes.length) this.app.extend(name);
-      else this.app.choose([name]);
-      this.turnTo(name);
-      field.value = "";
-      close();
-    };
-    field.addEventListener("input", () => {
-      const found = this.app.search(field.value.split(/\s*(?:->|→|>)\s*/).pop() ?? "");
-      fill(list, ...found.map((name) => el("li", { role: "option" }, el("button", { onclick: () => pick(name) }, name, el("small", {}, this.world.nodes[this.app.numbers.get(name) ?? 0].catalogue_name ?? "")))));
-      list.hidden = !found.length;
-      field.setAttribute("aria-expanded", String(found.length > 0));
-    });
-    field.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") close();
-      if (event.key === "Enter") {
-        const [first] = this.app.search(field.value.split(/\s*(?:->|→|>)\s*/).pop() ?? "");
-        if (first) pick(first);
-        else this.say("no node has that name or number");
-      }
-      if (event.key === "ArrowDown") list.querySelector("button")?.focus();
-    });
+  /** Whether both ends of the picked path are kept in view. */
+  private following = false;
+
+  private numbers(nodes: string[]): number[] {
+    return nodes.map((node) => this.app.numbers.get(node) ?? -1).filter((i) => i >= 0);
+  }
+
+  /** Turns the picture so that these nodes are in view. */
+  private show(nodes: string[]): void {
+    this.stage.show(this.numbers(nodes), calm);
+  }
+
+  private keys(search: Search): void {
     document.addEventListener("keydown", (event) => {
-      const writing = (event.target as Element).closest?.("input, textarea, select, .terminal");
+      const target = event.target as Element;
+      const writing = target.closest?.("input, textarea, select, .terminal, dialog");
       if (writing || event.ctrlKey || event.metaKey || event.altKey) return;
       const by: Record<string, () => void> = {
-        "/": () => field.focus(),
+        "/": () => search.focus(),
         " ": () => need<HTMLButtonElement>("#play").click(),
-        g: () => this.show("globe"),
-        m: () => this.show("map"),
-        t: () => this.show("topology"),
+        g: () => this.look("globe"),
+        m: () => this.look("map"),
+        t: () => this.look("topology"),
+        s: () => this.look("swarm"),
+        o: () => need<HTMLButtonElement>("#trails").click(),
         n: () => this.timeline.jump(1),
         p: () => this.timeline.jump(-1),
         "?": () => help(true),
       };
-      if (!by[event.key] || (event.key === " " && (event.target as Element).closest?.("button"))) return;
+      if (!by[event.key] || (event.key === " " && target.closest?.("button"))) return;
       event.preventDefault();
       by[event.key]();
     });
@@ -432,78 +395,31 @@ class Page {
     need("#after").addEventListener("click", () => this.timeline.jump(1));
   }
 
-  /** Turns the picture so that a node is in front. */
-  private turnTo(name: string): void {
-    const p = this.stage.at(this.app.numbers.get(name) ?? 0);
-    if (!Number.isFinite(p.x) || p.lengthSq() === 0) return;
-    const [lon, lat] = [(Math.atan2(p.y, p.x) * 180) / Math.PI, (Math.asin(p.z / p.length()) * 180) / Math.PI];
-    Object.assign(this.stage.eye, { lon, lat: Math.max(-80, Math.min(80, lat)) });
-    this.stage.dirty = true;
-  }
-
-  private hover(hit: Hit, x: number, y: number): void {
-    const name = (i: number) => this.world.nodes[i].name;
-    const canvas = this.stage.canvas;
-    canvas.style.cursor = hit.node !== undefined || hit.link ? "pointer" : "grab";
-    const at = canvas.getBoundingClientRect();
-    let words = "";
-    if (hit.node !== undefined) {
-      const node = this.world.nodes[hit.node];
-      words = [node.name, node.catalogue_name].filter(Boolean).join(" · ");
-    } else if (hit.link) {
-      const link = this.app.links.between(...hit.link);
-      const load = link && this.app.loads.get(key(...link.ports));
-      words = `${name(hit.link[0])} – ${name(hit.link[1])}${link ? ` · ${link.delayMs.toFixed(2)} ms` : ""}${load === undefined ? "" : ` · ${(100 * load).toFixed(load < 0.1 ? 1 : 0)} % loaded`}`;
-    }
-    this.tip(words, x + at.left, y + at.top);
-  }
-
-  private tip(text: string, x: number, y: number): void {
-    const tip = need<HTMLElement>("#tip");
-    tip.hidden = !text;
-    if (!text) return;
-    tip.textContent = text;
-    tip.style.left = `${Math.max(4, Math.min(x + 12, innerWidth - tip.offsetWidth - 8))}px`;
-    tip.style.top = `${Math.max(4, y + 14)}px`;
-  }
-
   private remembering = 0;
 
-  /** The view as an address, so that it can be shared and comes back with the next load. */
   private remember(): void {
     clearTimeout(this.remembering);
     this.remembering = window.setTimeout(() => {
-      const { eye, view, flat } = this.stage;
-      const { nodes, path } = this.app.pick;
-      const of = new URLSearchParams({ view });
-      if (this.stage.shade !== "kind") of.set("links", this.stage.shade);
-      if (!this.app.clock.live) of.set("t", this.app.clock.t.toFixed(1));
-      if (nodes.length) of.set(path ? "path" : "pick", nodes.join(" "));
-      of.set("eye", view === "globe" ? [eye.lon, eye.lat, eye.far].map((n) => n.toFixed(2)).join(" ") : [flat.x, flat.y, flat.zoom].map((n) => n.toFixed(2)).join(" "));
-      history.replaceState(null, "", `#${of}`);
+      const { view, shade, eye, flat } = this.stage;
+      const { clock, pick } = this.app;
+      history.replaceState(null, "", `#${written({ view, shade, t: clock.live ? null : clock.t, pick, eye, flat })}`);
     }, 300);
   }
 
-  private recall(of: Map<string, string>): void {
-    const view = of.get("view");
-    if (view === "globe" || view === "map" || view === "topology") this.show(view);
+  private recall(of: Partial<Viewed>): void {
+    const { stage, app } = this;
+    if (of.view) this.look(of.view);
     const shade = need<HTMLSelectElement>("#shade");
-    const links = SHADES.find((one) => one === of.get("links") && shade.querySelector(`[value=${one}]`));
-    if (links) {
-      shade.value = links;
-      this.stage.reshade(links);
+    if (of.shade && shade.querySelector(`[value=${of.shade}]`)) {
+      shade.value = of.shade;
+      stage.reshade(of.shade);
       this.legend();
     }
-    const eye = (of.get("eye") ?? "").split(" ").map(Number);
-    if (eye.length === 3 && eye.every(Number.isFinite)) {
-      if (this.stage.view === "globe") Object.assign(this.stage.eye, { lon: eye[0], lat: eye[1], far: eye[2] });
-      else Object.assign(this.stage.flat, { x: eye[0], y: eye[1], zoom: eye[2] });
-    }
-    const t = Number(of.get("t"));
-    if (of.has("t") && Number.isFinite(t) && t >= 0) this.app.clock.t = t;
-    const known = (text: string) => text.split(" ").filter((name) => this.app.numbers.has(name));
-    if (of.has("path")) this.app.choose(known(of.get("path") ?? ""), true);
-    else if (of.has("pick")) this.app.choose(known(of.get("pick") ?? ""));
+    if (of.t !== undefined && of.t !== null) app.clock.t = of.t;
+    if (of.pick) app.choose(of.pick.nodes, of.pick.path);
+    if (of.eye) Object.assign(stage.eye, of.eye);
+    if (of.flat) Object.assign(stage.flat, of.flat);
+    if (of.eye || of.flat) this.following = false;
   }
 
   private saying = 0;
@@ -529,6 +445,7 @@ void enter().then((world) => {
   need("#door").remove();
   need<HTMLElement>("#page").hidden = false;
   if (world.mode === "box") box(world);
+  else if (world.mode === "plan" && (!world.file || location.hash === "#build")) build(world);
   else new Page(world);
   document.body.dataset.ready = "1";
 });

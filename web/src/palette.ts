@@ -61,6 +61,9 @@ export const rgb = (hex: string): [number, number, number] => {
 /** Whether the system asks for a light page. The picture of the sky is dark in both. */
 export const light = matchMedia("(prefers-color-scheme: light)");
 
+/** The size of the page's text, pixels: it grows with the window and with the browser's setting. */
+export const rem = (): number => parseFloat(getComputedStyle(document.documentElement).fontSize) || 13;
+
 /** A colour of the page's theme, for canvases. */
 export const shade = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 

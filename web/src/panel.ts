@@ -1,15 +1,16 @@
 // The picked node, link or path. The texts are those of the command line.
 
-import { change, get } from "./api";
-import type { App, Happened } from "./app";
+import { get } from "./api";
+import type { App } from "./app";
 import { unknownDelays } from "./byhand";
 import { chart } from "./charts";
-import { add, el, need, patch, table } from "./dom";
+import { el, need, patch, table } from "./dom";
+import { Hands } from "./hands";
 import { light, type Palette } from "./palette";
 import { skyPlot } from "./skyplot";
 import type { Stage } from "./stage";
 import type { EdgeShown, LinkView, NodeState, Paths, Routes, SeriesView, TrackView } from "./types";
-import { count, detail, effects, ms, numberOfEvents, rate, seconds, title } from "./words";
+import { count, effects, ms, rate, seconds } from "./words";
 
 /** Least time between two curves of the same pair. */
 const SERIES_EVERY_MS = 10_000;
@@ -23,6 +24,9 @@ export class Panel {
   private series: { view: string; key: string; at: number; of: SeriesView; box: HTMLElement } | null = null;
   private last = "";
   private routes: Routes | null = null;
+  private readonly hands: Hands;
+  /** The state of the link that was shown last, for people who do not see it change. */
+  private state = { link: "", up: false };
 
   constructor(
     private readonly app: App,
@@ -31,6 +35,7 @@ export class Panel {
     private readonly shell: (node: string) => void,
     private readonly say: (words: string) => void,
   ) {
+    this.hands = new Hands(app, say, () => void this.refresh());
     app.on("pick", () => {
       this.routes = null;
       void this.refresh();
@@ -103,7 +108,7 @@ export class Panel {
       ),
       ...world.warnings.map((words) => el("p", { class: "warn" }, words)),
       el("h3", {}, "Use"),
-      el("p", { class: "hint" }, "Click a node or a link. Click a second node with Shift for the path between the two. Drag to turn, use the wheel to zoom. The key ? lists the keys."),
+      el("p", { class: "hint" }, "Click a node or a link. “Path from here” on a node’s page, then a second node, shows the path between the two; so does Shift and a click. Drag to turn; the wheel or two fingers zoom. The key ? lists the keys."),
       world.flows.length ? el("h3", {}, "Flows of the scenario") : null,
       world.flows.length
         ? table(
@@ -123,7 +128,7 @@ export class Panel {
     const i = app.numbers.get(name);
     const row = i === undefined ? undefined : app.world.nodes[i];
     const now = await get<NodeState>("node", { node: name, ...app.moment });
-    const flies = row?.constellation !== undefined;
+    const flies = (row?.constellation ?? null) !== null;
     const mask = row?.constellation !== undefined && row.constellation !== null ? (app.world.constellations[row.constellation]?.mask_deg ?? null) : null;
     stage.cover(flies && mask !== null && i !== undefined ? [{ node: i, maskDeg: mask }] : []);
     if (flies) void get<TrackView>("track", { node: name, step: app.step }).then((track) => app.pick.nodes[0] === name && app.pick.nodes.length === 1 && stage.fly(track.itrf_km), () => stage.fly(null));
@@ -133,6 +138,7 @@ export class Panel {
     const place = now.latitude_deg === undefined || now.latitude_deg === null ? "no position" : `${now.latitude_deg.toFixed(3)}°, ${now.longitude_deg?.toFixed(3)}°, ${now.height_km?.toFixed(1)} km`;
     const buttons = [
       app.world.may_shell ? el("button", { onclick: () => this.shell(name) }, "Terminal") : null,
+      el("button", { id: "path-from", onclick: () => this.pathFrom(name) }, "Path from here"),
       app.isLive ? el("button", { onclick: () => void get<Routes>("routes", { node: name }).then((routes) => ((this.routes = routes), this.refresh())) }, "Kernel routes") : null,
     ].filter((one) => one !== null);
     const hasSky = now.mask_deg !== undefined && now.mask_deg !== null;
@@ -149,7 +155,10 @@ export class Panel {
           ["lab time", seconds(now.t_ns / 1e9)],
         ].filter((one): one is string[] => one !== null),
       ),
-      buttons.length ? el("div", { class: "buttons" }, ...buttons) : null,
+      el("div", { class: "buttons" }, ...buttons),
+      app.from === name ? el("p", { class: "why", id: "path-hint" }, "Pick the other end of the path: click it in the picture, or search it.") : null,
+      this.hands.node(name),
+      this.hands.capture(name),
       el("h3", {}, `Links (${now.links.length})`),
       table(
         ["To", "Kind", "Delay", "Rate", "State"],
@@ -165,6 +174,13 @@ export class Panel {
       hasSky ? skyPlot(now, this.palette(), (satellite) => app.choose([name, satellite])) : null,
       this.routes ? this.routeTable(this.routes) : null,
     ];
+  }
+
+  /** The next picked node is the end of a path from here: as Shift and a click, without a keyboard. */
+  private pathFrom(node: string): void {
+    this.app.from = node;
+    this.say(`${node}: pick the other end of the path`);
+    void this.refresh();
   }
 
   private routeTable(routes: Routes): HTMLElement {
@@ -184,13 +200,17 @@ export class Panel {
     const ends = [a, b].map((name) => app.numbers.get(name) ?? 0);
     stage.mark([{ a: ends[0], b: ends[1], colour: view.up ? this.palette().path : this.palette().bad, width: 2.6, dash: view.up ? 0 : 2 }]);
     const live = view.live?.edges ?? [];
+    const { state } = this;
+    if (state.link === `${a} ${b}` && state.up !== view.up) this.say(`${view.a} – ${view.b} is ${view.up ? "up" : "down"}`);
+    this.state = { link: `${a} ${b}`, up: view.up };
     if (typeof view.live?.t_ns === "number") app.counted(`${view.a} – ${view.b}`, live, view.live.t_ns / 1e9);
     return [
       el("h2", {}, this.name(view.a), " – ", this.name(view.b)),
       el("p", { id: "state", class: view.up ? "state good" : "state bad" }, el("b", {}, view.up ? "up" : "down"), view.live ? "" : this.basis()),
       el("p", { id: "why", class: "why" }, view.why),
       this.unknownDelays(),
-      el("div", { class: "buttons" }, el("button", { onclick: () => app.choose([a, b], true) }, "Path between the two"), ...this.hands(view)),
+      el("div", { class: "buttons" }, el("button", { onclick: () => app.choose([a, b], true) }, "Path between the two")),
+      ...this.hands.link(view),
       ...(live.length
         ? live.map((edge) => this.edge(edge))
         : view.edges.length
@@ -236,45 +256,6 @@ export class Panel {
     );
   }
 
-  /** Changes of a link by hand. */
-  private hands(view: LinkView): (Node | null)[] {
-    if (!this.app.world.may_write || !this.app.isLive) return [];
-    const { a, b } = view;
-    const set = async (order: Record<string, unknown>, done: string) => {
-      try {
-        await change({ verb: "set-link", a, b, wait: true, ...order });
-        this.say(`${a}–${b}: ${done}`);
-      } catch (error) {
-        this.say(`refused: ${(error as Error).message}`);
-      }
-      this.app.links.version++;
-      void this.refresh();
-    };
-    const impair = el("form", { class: "impair", onsubmit: (event: Event) => submit(event) });
-    const field = (name: string, unit: string) => el("label", {}, name, el("input", { name, type: "number", step: "any", min: "0", placeholder: unit }), unit);
-    add(impair, [field("delay", "ms"), field("rate", "Mbit/s"), field("loss", "%"), el("button", {}, "Set")]);
-    const submit = (event: Event) => {
-      event.preventDefault();
-      const form = event.currentTarget as HTMLFormElement;
-      const value = (name: string) => {
-        const text = (form.elements.namedItem(name) as HTMLInputElement).value;
-        return text === "" ? undefined : Number(text);
-      };
-      const [delay, speed, loss] = ["delay", "rate", "loss"].map(value);
-      const wanted: Record<string, unknown> = {};
-      if (delay !== undefined) wanted.delay_ns = Math.round(delay * 1e6);
-      if (speed !== undefined) wanted.rate_bps = Math.round(speed * 1e6);
-      if (loss !== undefined) wanted.loss = { random: { ratio: loss / 100 } };
-      void set({ effects: wanted }, "set");
-    };
-    return [
-      el("button", { id: "fail", onclick: () => void set({ effects: { down: true } }, "failed") }, "Fail"),
-      el("button", { id: "heal", onclick: () => void set({ effects: { down: false } }, "healed") }, "Heal"),
-      el("button", { onclick: () => void set({ effects: {}, reset: true }, "reset to the scenario’s values") }, "Reset"),
-      impair,
-    ];
-  }
-
   private async path(a: string, b: string): Promise<(Node | null)[]> {
     const { app, stage } = this;
     const asked = { from: a, to: b, ...app.moment, live: app.isLive ? 1 : 0 };
@@ -298,7 +279,7 @@ export class Panel {
     });
     return [
       el("h2", {}, this.name(a), " → ", this.name(b)),
-      app.world.may_write && app.isLive ? this.flowForm(a, b) : null,
+      this.hands.flow(a, b),
       paths.optimum
         ? el("p", {}, el("b", { id: "path-delay" }, ms(paths.optimum.delay_ns)), ` least one-way delay, ${paths.optimum.hops.length} links, at ${seconds(paths.t_ns / 1e9)}${app.isLive ? "" : this.basis()}`)
         : el("p", { class: "bad" }, `no path at ${seconds(paths.t_ns / 1e9)}${app.isLive ? "" : this.basis()}`),
@@ -309,22 +290,6 @@ export class Panel {
       series?.box ?? null,
       series ? el("p", { class: "hint" }, `The path changes ${series.of.changed.length} times. Click the curve to show an instant.`) : null,
     ];
-  }
-
-  /** Starts a flow between two nodes. Its measurements are under Charts. */
-  private flowForm(from: string, to: string): HTMLElement {
-    const tool = el("select", { name: "tool", "aria-label": "the flow's tool" }, el("option", { value: "ping" }, "ping"), el("option", { value: "tcp" }, "TCP (iperf3)"));
-    const time = el("input", { name: "for", type: "number", min: "1", max: "600", value: "30", "aria-label": "seconds" });
-    const submit = (event: Event) => {
-      event.preventDefault();
-      const field = (name: string) => ((event.currentTarget as HTMLFormElement).elements.namedItem(name) as HTMLInputElement).value;
-      const flow = { tool: field("tool"), from, to, for_s: Number(field("for")) };
-      change({ flow }).then(
-        () => this.say(`${from} → ${to}: the flow has started; its chart is under Charts`),
-        (error) => this.say(`refused: ${(error as Error).message}`),
-      );
-    };
-    return el("form", { class: "impair", id: "flow-form", onsubmit: submit }, el("label", {}, "Flow ", tool), el("label", {}, time, "s"), el("button", { id: "start-flow" }, "Start a flow"));
   }
 
   private hops(walk: Walk): HTMLElement {
@@ -356,51 +321,5 @@ export class Panel {
     } catch {
       return null;
     }
-  }
-}
-
-/** The list of events around the instant, the latest on top. */
-export class EventList {
-  private readonly body = need<HTMLElement>("#events");
-
-  constructor(private readonly app: App) {
-    let due = false;
-    const later = () => {
-      if (due) return;
-      due = true;
-      setTimeout(() => ((due = false), this.draw()), 250);
-    };
-    app.on("events", later);
-    app.on("step", later);
-  }
-
-  private row(event: Happened, now: number): HTMLElement {
-    const t = event.t_ns === undefined || event.t_ns === null ? null : event.t_ns / 1e9;
-    return el(
-      "li",
-      { class: t !== null && t > now ? "ahead" : "", "data-key": String(event.seq) },
-      el("button", { class: "name", disabled: t === null, onclick: () => t !== null && this.app.clock.scrub(t) }, t === null ? "startup" : seconds(t)),
-      " ",
-      el("b", {}, title(event.kind)),
-      " ",
-      detail(event),
-    );
-  }
-
-  draw(): void {
-    if (!this.body.offsetParent) return;
-    const now = this.app.clock.t + 1e-6;
-    const all = this.app.events;
-    let at = all.findIndex((event) => (event.t_ns ?? -1) / 1e9 > now);
-    if (at < 0) at = all.length;
-    const shown = all.slice(Math.max(0, at - 150), at + 60);
-    patch(this.body, el("ol", { class: "events" }, ...shown.reverse().map((event) => this.row(event, now))));
-    const { known, world, clock, lab } = this.app;
-    // A lab's log is complete up to the present, however long ago the last event was.
-    const started = world.mode !== "lab" || typeof lab.row?.t_ns === "number";
-    const until = world.mode === "lab" ? Math.max(known.until, clock.labT) : known.until;
-    // The page drops old events; their numbers go on.
-    const number = Math.max(all.length, all.at(-1)?.seq ?? 0);
-    need("#event-count").textContent = numberOfEvents(number, world.mode === "plan", known.complete ? "all" : started ? until : "not started");
   }
 }

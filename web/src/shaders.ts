@@ -38,7 +38,11 @@ vec4 placeNode(int i, out bool there) {
   vec3 p = itrf(i);
   // Not a number: it has no position.
   there = dot(p, p) > 0.0;
-  if (uView == 2) return flat2(texelFetch(uGrid, texel(i), 0).xy);
+  if (uView == 2) {
+    vec4 place = texelFetch(uGrid, texel(i), 0);
+    there = place.w > 0.5;
+    return flat2(place.xy);
+  }
   return place(p);
 }
 `;
@@ -93,6 +97,8 @@ void main() {
   base += vec3(0.05, 0.07, 0.09) * land.b;
   float day = smoothstep(-0.10, 0.18, dot(n, uSun));
   vec3 lit = base * mix(0.42, 1.32, day) + vec3(0.015, 0.02, 0.028) * day;
+  float height = dot(n, uSun), thin = fwidth(height) * 0.8;
+  lit += vec3(0.30, 0.24, 0.10) * (1.0 - smoothstep(thin, 2.0 * thin, abs(height)));
   for (int i = 0; i < 4; i++) {
     if (uFoot[i].w > -1.0) {
       float d = dot(n, uFoot[i].xyz) - uFoot[i].w;
@@ -262,4 +268,56 @@ out vec4 colour;
 void main() {
   if (vShare > 1.5) discard;
   colour = vec4(uTint, 0.85 - 0.7 * clamp(vShare, 0.0, 1.0));
+}`;
+
+/** Pieces of a trail. */
+export const TRAIL_PIECES = 16;
+
+export const TRAIL_VERTEX = /* glsl */ `
+${PLACE}
+// Angle of a trail, radians.
+const float LONG = 0.5;
+const float SPIN = 7.2921159e-5;
+uniform float uSpan;
+// How far behind this end of a piece is, and the other end: shares of the trail.
+in vec2 share;
+in float number;
+in vec3 tone;
+out float vShare;
+out vec3 vTone;
+
+vec3 spun(vec3 p, float angle) { return vec3(p.x * cos(angle) - p.y * sin(angle), p.x * sin(angle) + p.y * cos(angle), p.z); }
+
+void main() {
+  vShare = share.x;
+  vTone = tone;
+  int i = int(number);
+  vec3 a = texelFetch(uNow, texel(i), 0).xyz, b = texelFetch(uThen, texel(i), 0).xyz;
+  // In space the satellite flies from a to where b is after the Earth has turned.
+  vec3 later = spun(b, SPIN * uSpan);
+  vec3 normal = cross(a, later);
+  vec3 p = itrf(i);
+  if (uView == 2 || !(dot(normal, normal) > 0.0) || !(dot(p, p) > 0.0)) { gl_Position = vec4(2.0, 2.0, 2.0, 1.0); vShare = 9.0; return; }
+  float swept = asin(clamp(length(normal) / (length(a) * length(later)), 0.0, 1.0));
+  normal = spun(normalize(normal), -SPIN * uSpan * uMix);
+  vec3 up = normalize(p), ahead = cross(normal, up);
+  float climb = (length(b) - length(a)) / swept;
+  float angle = share.x * LONG, other = share.y * LONG;
+  vec3 q = (up * cos(angle) - ahead * sin(angle)) * max(1.0, length(p) - climb * angle);
+  if (uView == 1) {
+    vec3 next = up * cos(other) - ahead * sin(other);
+    if (abs(lonLat(q).x - lonLat(next).x) > PI) vShare = 9.0;
+  }
+  gl_Position = place(q);
+  if (uView != 0) gl_Position.z = 0.7;
+}`;
+
+export const TRAIL_FRAGMENT = /* glsl */ `
+precision highp float;
+in float vShare;
+in vec3 vTone;
+out vec4 colour;
+void main() {
+  if (vShare > 1.5) discard;
+  colour = vec4(vTone, 0.5 * (1.0 - vShare));
 }`;

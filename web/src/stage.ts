@@ -1,20 +1,32 @@
-// The picture: a globe, a map or a topology of the same nodes and links, in at most seven draw calls.
+// The picture: a globe, a map or a topology of the same nodes and links, in at most eight draw calls.
 
 import * as THREE from "three";
-import { type Link, type Links, key } from "./frame";
-import { texture } from "./land";
+import { aim, type Eye, towards } from "./aim";
 import type { Vector } from "./arcs";
+import type { City } from "./cities";
+import { type Link, type Links, key } from "./frame";
+import { type Grid, grid } from "./grid";
+import { land } from "./land";
+import { Lines } from "./lines";
 import { Palette, along, rgb } from "./palette";
+import { DelayScale } from "./scale";
 import * as S from "./shaders";
+import { Swarm } from "./swarm";
+import { Track } from "./track";
+import { Trails } from "./trails";
+import { uniforms } from "./uniforms";
 import type { World } from "./types";
+import type { Shade, View } from "./views";
 
-export type View = "globe" | "map" | "topology";
-export type Shade = "kind" | "delay" | "rate" | "loss" | "load";
-export const SHADES: Shade[] = ["kind", "delay", "rate", "loss", "load"];
 
 export const EARTH_KM = 6371;
 const WIDE = 256;
-const VIEWS: View[] = ["globe", "map", "topology"];
+/** How the shaders place nodes. The swarm is a topology whose places follow the craft. */
+const PLACED: Record<View, number> = { globe: 0, map: 1, topology: 2, swarm: 2 };
+/** Half of the camera's angle from bottom to top, radians. */
+const HALF_ANGLE = (18 * Math.PI) / 180;
+/** More satellites than that have no trails unless they are requested: each trail is a line of many pieces. */
+const TRAILED = 400;
 
 /** A line between two nodes that is drawn beside the links. */
 export interface Marked {
@@ -23,75 +35,6 @@ export interface Marked {
   colour: string;
   width: number;
   dash: number;
-}
-
-/** Lines between nodes: one draw call, whatever their number. */
-class Lines {
-  readonly mesh: THREE.Mesh;
-  private geometry = Lines.shape();
-  private room = 0;
-  count = 0;
-
-  constructor(uniforms: Record<string, THREE.IUniform>, order: number, depth: boolean) {
-    const material = new THREE.RawShaderMaterial({
-      glslVersion: THREE.GLSL3,
-      uniforms,
-      vertexShader: S.LINK_VERTEX,
-      fragmentShader: S.LINK_FRAGMENT,
-      transparent: true,
-      depthWrite: false,
-      depthTest: depth,
-      side: THREE.DoubleSide,
-    });
-    this.mesh = new THREE.Mesh(this.geometry, material);
-    this.mesh.frustumCulled = false;
-    this.mesh.renderOrder = order;
-  }
-
-  /** What each line is an instance of: a quad, then two strips of pieces for the map, where lines bend and may come in on the other side. */
-  private static shape(): THREE.InstancedBufferGeometry {
-    const shape = new THREE.InstancedBufferGeometry();
-    const corners: number[] = [];
-    const index: number[] = [];
-    const strip = (pieces: number, copy: number) => {
-      const first = corners.length / 3;
-      for (let i = 0; i <= pieces; i++) corners.push(i / pieces, -1, copy, i / pieces, 1, copy);
-      for (let at = first; at < first + 2 * pieces; at += 2) index.push(at, at + 1, at + 2, at + 2, at + 1, at + 3);
-    };
-    strip(1, 0);
-    strip(S.PIECES, 0);
-    strip(S.PIECES, 1);
-    shape.setAttribute("corner", new THREE.BufferAttribute(new Float32Array(corners), 3));
-    shape.setIndex(index);
-    shape.instanceCount = 0;
-    return shape;
-  }
-
-  /** Whether lines are drawn in pieces, or as one quad each. */
-  bend(pieces: boolean): void {
-    if (pieces) this.geometry.setDrawRange(6, 12 * S.PIECES);
-    else this.geometry.setDrawRange(0, 6);
-  }
-
-  put(count: number, write: (i: number, ends: Float32Array, tint: Float32Array, style: Float32Array) => void): void {
-    if (count > this.room || this.room === 0) {
-      this.room = Math.max(64, Math.ceil(count * 1.3));
-      // A shape remembers how many instances its first attributes had room for: a larger one is another.
-      this.geometry.dispose();
-      this.geometry = Lines.shape();
-      this.mesh.geometry = this.geometry;
-      for (const [name, size] of [["ends", 2], ["tint", 4], ["style", 2]] as const) {
-        const attribute = new THREE.InstancedBufferAttribute(new Float32Array(this.room * size), size);
-        this.geometry.setAttribute(name, attribute.setUsage(THREE.DynamicDrawUsage));
-      }
-    }
-    const of = (name: string) => this.geometry.getAttribute(name) as THREE.InstancedBufferAttribute;
-    const [ends, tint, style] = ["ends", "tint", "style"].map((name) => of(name).array as Float32Array);
-    for (let i = 0; i < count; i++) write(i, ends, tint, style);
-    for (const name of ["ends", "tint", "style"]) of(name).needsUpdate = true;
-    this.geometry.instanceCount = count;
-    this.count = count;
-  }
 }
 
 const DRAWING = { alpha: true, powerPreference: "high-performance" } as const;
@@ -113,18 +56,29 @@ export class Stage {
   readonly card: boolean;
   readonly renderer: THREE.WebGLRenderer;
   private readonly scene = new THREE.Scene();
-  private readonly camera = new THREE.PerspectiveCamera(36, 1, 0.02, 60);
+  private readonly camera = new THREE.PerspectiveCamera((2 * HALF_ANGLE * 180) / Math.PI, 1, 0.02, 60);
   private readonly uniforms: Record<string, THREE.IUniform>;
+  /** Range of the delays of the links so far. */
+  readonly delays = new DelayScale();
+  /** Called when that range has grown. */
+  rescaled: () => void = () => {};
+  /** Places of the topology. */
+  readonly grid: Grid;
+  /** The swarm as its chief sees it; `null` without spacecraft. */
+  readonly swarm: Swarm | null;
+  /** Largest first; empty until the land has come. */
+  cities: City[] = [];
   private readonly links: Lines;
   private readonly marks: Lines;
   private readonly earth: THREE.Mesh;
   private readonly globeMesh: THREE.BufferGeometry;
   private readonly mapMesh: THREE.BufferGeometry;
   private readonly air: THREE.Mesh;
-  private readonly track: THREE.Line;
+  private readonly track: Track;
+  private readonly trails: Trails;
   private readonly now: THREE.DataTexture;
   private readonly then: THREE.DataTexture;
-  private readonly grid: THREE.DataTexture;
+  private readonly gridPlaces: THREE.DataTexture;
   private readonly nodeLook: THREE.BufferAttribute;
   private linkVersion = -1;
   private matrix = new THREE.Matrix4();
@@ -147,32 +101,11 @@ export class Stage {
       made.needsUpdate = true;
       return made;
     };
-    [this.now, this.then, this.grid] = [floats(), floats(), floats()];
-    this.lay();
-    const empty = new THREE.DataTexture(new Uint8Array(4), 1, 1);
-    empty.needsUpdate = true;
-    const none = () => new THREE.Vector4(0, 0, 1, -2);
-    this.uniforms = {
-      uNow: { value: this.now },
-      uThen: { value: this.then },
-      uGrid: { value: this.grid },
-      uMix: { value: 0 },
-      uView: { value: 0 },
-      uCamera: { value: new THREE.Matrix4() },
-      uMapCentre: { value: new THREE.Vector2() },
-      uMapScale: { value: new THREE.Vector2(1, 1) },
-      uViewport: { value: new THREE.Vector2(1, 1) },
-      uWidth: { value: 1.3 },
-      uMarch: { value: 0 },
-      uSize: { value: 5 },
-      uPicked: { value: [-1, -1] },
-      uLand: { value: empty },
-      uSun: { value: new THREE.Vector3(1, 0, 0) },
-      uEye: { value: new THREE.Vector3(3, 0, 0) },
-      uFoot: { value: [none(), none(), none(), none()] },
-      uFootColour: { value: new THREE.Vector3(0.4, 0.7, 1) },
-      uTint: { value: new THREE.Vector3(1, 1, 1) },
-    };
+    [this.now, this.then, this.gridPlaces] = [floats(), floats(), floats()];
+    this.grid = grid(world.nodes, world.constellations);
+    this.grid.places.forEach(([x, y], i) => (this.gridPlaces.image.data as Float32Array).set([x, y, 0, 1], 4 * i));
+    this.swarm = Swarm.of(world, floats());
+    this.uniforms = uniforms(this.now, this.then, this.gridPlaces);
     const raw = (vertexShader: string, fragmentShader: string, more: Partial<THREE.ShaderMaterialParameters> = {}) =>
       new THREE.RawShaderMaterial({ glslVersion: THREE.GLSL3, uniforms: this.uniforms, vertexShader, fragmentShader, ...more });
     // The poles of three's sphere are its y; ours are z.
@@ -185,10 +118,9 @@ export class Stage {
     );
     this.links = new Lines(this.uniforms, 2, true);
     this.marks = new Lines(this.uniforms, 4, true);
-    const trackShape = new THREE.BufferGeometry();
-    this.track = new THREE.Line(trackShape, raw(S.TRACK_VERTEX, S.TRACK_FRAGMENT, { transparent: true, depthWrite: false }));
-    this.track.renderOrder = 3;
-    this.track.visible = false;
+    this.trails = new Trails(this.uniforms, world);
+    this.trails.mesh.visible = this.trails.count <= TRAILED;
+    this.track = new Track(this.uniforms);
     const points = new THREE.BufferGeometry();
     const numbers = Float32Array.from(world.nodes, (_, i) => i);
     this.nodeLook = new THREE.BufferAttribute(new Float32Array(4 * world.nodes.length), 4);
@@ -199,7 +131,7 @@ export class Stage {
     nodes.renderOrder = 5;
     this.earth.renderOrder = 0;
     this.air.renderOrder = 1;
-    for (const one of [this.earth, this.air, this.links.mesh, this.track, this.marks.mesh, nodes]) {
+    for (const one of [this.earth, this.air, this.links.mesh, this.trails.mesh, this.track.line, this.marks.mesh, nodes]) {
       one.frustumCulled = false;
       this.scene.add(one);
     }
@@ -228,55 +160,14 @@ export class Stage {
 
   /** Draws the land, once: it takes longer than all else together, so nodes and links are there before it. */
   private dress(): void {
-    void texture(this.card ? 4096 : 2048).then((canvas) => {
+    void land(this.card ? 4096 : 2048).then(({ canvas, cities }) => {
       const land = new THREE.CanvasTexture(canvas);
       land.wrapS = THREE.RepeatWrapping;
       land.anisotropy = this.card ? Math.min(4, this.renderer.capabilities.getMaxAnisotropy()) : 1;
       this.uniforms.uLand.value = land;
+      this.cities = cities;
       this.dirty = true;
     });
-  }
-
-  /** Places of the topology: planes from left to right, slots from below; spacecraft on a ring; nodes on the ground in rows below. */
-  private lay(): void {
-    const grid = this.grid.image.data as Float32Array;
-    const { nodes } = this.world;
-    const lanes = new Map<string, number>();
-    let slots = 1;
-    for (const node of nodes) {
-      if (!node.seat || node.constellation === undefined || node.kind === "spacecraft") continue;
-      const lane = `${node.constellation}/${node.seat[0]}/${node.seat[1]}`;
-      if (!lanes.has(lane)) lanes.set(lane, lanes.size);
-      slots = Math.max(slots, node.seat[2] + 1);
-    }
-    const wide = Math.max(1, lanes.size);
-    // Craft of a swarm are on a ring: in a row, links between neighbours and links over them would look like one chain.
-    const craft = nodes.filter((node) => node.kind === "spacecraft").length;
-    const planes = craft && lanes.size ? 4.2 : 6;
-    const ring = lanes.size ? { x: 2.2, size: 0.7 } : { x: 0, size: 1.1 };
-    let placed = 0;
-    const ground = nodes.filter((node) => !node.seat && node.kind !== "spacecraft").length;
-    const rows = Math.max(1, Math.ceil(ground / Math.max(wide, 12)));
-    let stands = 0;
-    nodes.forEach((node, i) => {
-      let [x, y] = [0, 0];
-      if (node.kind === "spacecraft") {
-        const angle = (2 * Math.PI * placed++) / craft;
-        [x, y] = [ring.x + ring.size * Math.sin(angle), 0.25 + ring.size * Math.cos(angle)];
-      } else if (node.seat && node.constellation !== undefined) {
-        const lane = lanes.get(`${node.constellation}/${node.seat[0]}/${node.seat[1]}`) ?? 0;
-        x = -3 + (planes * (lane + 0.5)) / wide;
-        y = -0.95 + (2.4 * (node.seat[2] + 0.5)) / slots;
-      } else {
-        const row = Math.floor((stands * rows) / Math.max(1, ground));
-        const inRow = Math.ceil(ground / rows);
-        x = -3 + (6 * ((stands % inRow) + 0.5)) / inRow;
-        y = -1.22 - 0.16 * row;
-        stands++;
-      }
-      grid.set([x, y, 0, 1], 4 * i);
-    });
-    this.grid.needsUpdate = true;
   }
 
   /** Colours of nodes; call when the palette changes. */
@@ -288,6 +179,7 @@ export class Stage {
       const tone = flies ? rgb(tones[(node.constellation ?? 0) % tones.length]) : rgb(kinds[1]);
       const soft = tone.map((one) => one * 0.75 + 0.25);
       this.nodeLook.setXYZW(i, soft[0], soft[1], soft[2], flies ? 0 : 1);
+      this.trails.tone(i, soft);
     });
     this.nodeLook.needsUpdate = true;
     this.linkVersion = -1;
@@ -295,7 +187,8 @@ export class Stage {
   }
 
   /** Positions of a step and of later, ITRF km. */
-  positions(now: Float32Array, then: Float32Array, sun: [number, number, number]): void {
+  positions(now: Float32Array, then: Float32Array, sun: [number, number, number], spanS: number): void {
+    this.uniforms.uSpan.value = spanS;
     for (const [texture, from] of [[this.now, now], [this.then, then]] as const) {
       const data = texture.image.data as Float32Array;
       for (let i = 0, n = from.length / 3; i < n; i++) {
@@ -317,7 +210,7 @@ export class Stage {
     const { scale, kinds } = this.palette;
     switch (this.shade) {
       case "delay":
-        return [...along(scale, link.delayMs / 25), Math.max(alpha, 0.6)];
+        return [...along(scale, this.delays.share(link.delayMs)), Math.max(alpha, 0.6)];
       case "rate":
         return [...along(scale, Number.isFinite(link.rateMbps) ? Math.log10(1 + link.rateMbps) / 4 : 1), Math.max(alpha, 0.6)];
       case "loss":
@@ -336,6 +229,7 @@ export class Stage {
     if (this.linkVersion === this.table.version) return;
     this.linkVersion = this.table.version;
     const all = [...this.table.all.values()];
+    if (this.delays.take(all.map((link) => link.delayMs))) this.rescaled();
     this.links.put(all.length, (i, ends, tint, style) => {
       const link = all[i];
       const broken = failed(link);
@@ -368,21 +262,10 @@ export class Stage {
     this.dirty = true;
   }
 
-  /** The future track of a satellite; null for none. */
+  /** Shows the future track of a satellite; null for none. */
   fly(itrfKm: number[] | null): void {
-    this.track.visible = !!itrfKm && itrfKm.length > 3;
+    this.track.show(itrfKm, EARTH_KM, rgb(this.palette.kinds[0]));
     this.dirty = true;
-    if (!itrfKm || itrfKm.length < 6) return;
-    const n = itrfKm.length / 3;
-    const at = Float32Array.from(itrfKm, (km) => km / EARTH_KM);
-    const before = new Float32Array(at.length);
-    before.set(at.subarray(0, 3));
-    before.set(at.subarray(0, at.length - 3), 3);
-    const shape = this.track.geometry;
-    shape.setAttribute("position", new THREE.BufferAttribute(at, 3));
-    shape.setAttribute("before", new THREE.BufferAttribute(before, 3));
-    shape.setAttribute("share", new THREE.BufferAttribute(Float32Array.from({ length: n }, (_, i) => i / n), 1));
-    this.uniforms.uTint.value.set(...rgb(this.palette.kinds[0]));
   }
 
   /** The areas that satellites cover: directions and the cosine of the angle seen from the Earth's centre. */
@@ -404,25 +287,80 @@ export class Stage {
 
   /** Where a node is on the screen, pixels; null: behind the Earth or nowhere. */
   screen(node: number): [number, number] | null {
+    if (PLACED[this.view] === 2) {
+      const [x, y, , there] = this.places.subarray(4 * node, 4 * node + 4);
+      return there ? this.pixels(x, y) : null;
+    }
+    return this.onScreen(this.at(node, this.scratch));
+  }
+
+  /** Where a place (Earth's radii, ITRF) is on the screen of the globe or the map, pixels; null: behind the Earth or nowhere. Changes `p`. */
+  onScreen(p: THREE.Vector3): [number, number] | null {
     const { clientWidth: w, clientHeight: h } = this.canvas;
-    const p = this.at(node, this.scratch);
     if (!Number.isFinite(p.x) || p.lengthSq() === 0) return null;
     if (this.view === "globe") {
       if (this.hidden(p)) return null;
       p.applyMatrix4(this.matrix);
       return Math.abs(p.z) > 1 ? null : [((p.x + 1) / 2) * w, ((1 - p.y) / 2) * h];
     }
-    let [x, y] = [Math.atan2(p.y, p.x), Math.asin(p.z / p.length())];
-    if (this.view === "topology") {
-      const grid = this.grid.image.data as Float32Array;
-      [x, y] = [grid[4 * node], grid[4 * node + 1]];
-    }
-    return this.pixels(x, y);
+    return this.pixels(Math.atan2(p.y, p.x), Math.asin(p.z / p.length()));
   }
 
-  /** The direction from the Earth's centre to what the map shows at a pixel. */
-  under(x: number, y: number): Vector {
+  /** Places of nodes in a view that does not follow the Earth: x, y, and whether they are there. */
+  private get places(): Float32Array {
+    return (this.uniforms.uGrid.value as THREE.DataTexture).image.data as Float32Array;
+  }
+
+  private goal: Eye | null = null;
+
+  /** Turns the picture so that all of these nodes are in view; at once, unless it may move. */
+  show(nodes: number[], calm: boolean): void {
+    const places = nodes.map((node) => this.at(node).toArray() as Vector);
+    const aspect = Math.min(1, this.canvas.clientWidth / Math.max(1, this.canvas.clientHeight));
+    const eye = aim(places, Math.atan(Math.tan(HALF_ANGLE) * aspect));
+    if (!eye) return;
+    if (nodes.length === 1) eye.far = this.eye.far;
+    if (this.view !== "globe") {
+      const { clientWidth: w, clientHeight: h } = this.canvas;
+      const isIn = (at: [number, number] | null) => at !== null && at[0] >= 0 && at[0] <= w && at[1] >= 0 && at[1] <= h;
+      if (nodes.every((node) => isIn(this.screen(node)))) return;
+      Object.assign(this.flat, { x: 0, y: 0, zoom: 1 });
+    } else if (calm) Object.assign(this.eye, eye);
+    else this.goal = eye;
+    this.dirty = true;
+  }
+
+  /** Stops turning: the reader has taken the picture. */
+  let(): void {
+    this.goal = null;
+  }
+
+  /** Whether all of these nodes are on the screen. */
+  sees(nodes: number[]): boolean {
+    return this.goal !== null || nodes.every((node) => this.screen(node) !== null);
+  }
+
+  get trailing(): boolean {
+    return this.trails.mesh.visible;
+  }
+
+  set trailing(on: boolean) {
+    this.trails.mesh.visible = on;
+    this.dirty = true;
+  }
+
+  /** The direction from the Earth's centre to the ground that the globe or the map shows at a pixel; null: beside the Earth. */
+  under(x: number, y: number): Vector | null {
     const { clientWidth: w, clientHeight: h } = this.canvas;
+    if (PLACED[this.view] === 2) return null;
+    if (this.view === "globe") {
+      const eye = this.camera.position;
+      const ray = this.scratch.set((2 * x) / w - 1, 1 - (2 * y) / h, 0.5).unproject(this.camera).sub(eye).normalize();
+      const along = -eye.dot(ray);
+      const rest = 1 - (eye.lengthSq() - along * along);
+      if (rest < 0) return null;
+      return ray.multiplyScalar(along - Math.sqrt(rest)).add(eye).normalize().toArray() as Vector;
+    }
     const [centre, scale] = [this.uniforms.uMapCentre.value, this.uniforms.uMapScale.value];
     const [lon, lat] = [centre.x + ((2 * x) / w - 1) / scale.x, centre.y + (1 - (2 * y) / h) / scale.y];
     return [Math.cos(lat) * Math.cos(lon), Math.cos(lat) * Math.sin(lon), Math.sin(lat)];
@@ -434,7 +372,7 @@ export class Stage {
   }
 
   /** Where a point of the map or the topology is on the screen. */
-  private pixels(x: number, y: number): [number, number] {
+  pixels(x: number, y: number): [number, number] {
     const { clientWidth: w, clientHeight: h } = this.canvas;
     const [centre, scale] = [this.uniforms.uMapCentre.value, this.uniforms.uMapScale.value];
     return [(((x - centre.x) * scale.x + 1) / 2) * w, ((1 - (y - centre.y) * scale.y) / 2) * h];
@@ -453,6 +391,12 @@ export class Stage {
     return eye.lengthSq() - along * along < 0.985;
   }
 
+  /** Frees the graphics card: there is another picture. */
+  end(): void {
+    this.renderer.dispose();
+    this.renderer.forceContextLoss();
+  }
+
   resize(): void {
     const { clientWidth: w, clientHeight: h } = this.canvas;
     if (!w || !h) return;
@@ -466,6 +410,12 @@ export class Stage {
 
   /** Draws, if anything has changed. */
   draw(mix: number, march: number | null): boolean {
+    if (this.goal) {
+      const [eye, arrived] = towards(this.eye, this.goal, 0.16);
+      Object.assign(this.eye, eye);
+      if (arrived) this.goal = null;
+      this.dirty = true;
+    }
     if (march !== null && this.marks.count) this.dirty = true;
     if (this.uniforms.uMix.value !== mix) this.dirty = true;
     if (!this.dirty) return false;
@@ -480,7 +430,8 @@ export class Stage {
     const { uniforms: u, canvas } = this;
     u.uMix.value = mix;
     u.uMarch.value = march ?? 0;
-    u.uView.value = VIEWS.indexOf(this.view);
+    u.uView.value = PLACED[this.view];
+    u.uGrid.value = this.view === "swarm" && this.swarm ? this.swarm.places : this.gridPlaces;
     u.uPicked.value = this.picked;
     for (const lines of [this.links, this.marks]) lines.bend(this.view === "map");
     const ratio = this.renderer.getPixelRatio();
@@ -488,6 +439,7 @@ export class Stage {
     const close = this.view === "globe" ? 3.9 / this.eye.far : this.flat.zoom;
     u.uSize.value = Math.min(12, (many > 3000 ? 2.6 : many > 600 ? 3.4 : 5.5) * Math.max(0.8, Math.sqrt(close))) * ratio;
     u.uWidth.value = (many > 600 ? 1.0 : 1.4) * (this.view === "topology" && many > 600 ? 0.7 : 1);
+    if (this.view === "swarm") this.swarm?.place(this.picked[0], (node) => this.at(node).toArray() as Vector, this.now, this.then, u.uSpan.value, EARTH_KM);
     const [lon, lat] = [(this.eye.lon * Math.PI) / 180, (this.eye.lat * Math.PI) / 180];
     const eye = u.uEye.value as THREE.Vector3;
     eye.set(Math.cos(lat) * Math.cos(lon), Math.cos(lat) * Math.sin(lon), Math.sin(lat)).multiplyScalar(this.eye.far);
@@ -505,7 +457,7 @@ export class Stage {
     u.uMapCentre.value.set(this.flat.x, this.flat.y);
     const mesh = this.view === "globe" ? this.globeMesh : this.mapMesh;
     if (this.earth.geometry !== mesh) this.earth.geometry = mesh;
-    this.earth.visible = this.view !== "topology";
+    this.earth.visible = PLACED[this.view] !== 2;
     this.air.visible = this.view === "globe";
     this.feetNow();
     this.renderer.render(this.scene, this.camera);

@@ -2,7 +2,7 @@
 
 import type { App } from "./app";
 import { need } from "./dom";
-import { onPaper, type Palette, shade } from "./palette";
+import { onPaper, type Palette, rem, shade } from "./palette";
 import { event as said, seconds } from "./words";
 
 const HIGH = 46;
@@ -16,6 +16,7 @@ export class Timeline {
     private readonly app: App,
     private palette: () => Palette,
     private readonly tip: (text: string, x: number, y: number) => void,
+    private readonly say: (words: string) => void,
   ) {
     const at = (event: PointerEvent) => (event.offsetX / this.canvas.clientWidth) * this.end;
     this.canvas.addEventListener("pointerdown", (event) => {
@@ -51,12 +52,18 @@ export class Timeline {
     window.addEventListener("resize", () => (this.stale = true));
   }
 
-  /** Shows the previous or the next event. */
+  /** Shows the previous or the next event, and says which. */
   jump(way: number): void {
     const now = this.app.clock.t * 1e9;
     const all = this.app.events.filter((event) => event.t_ns !== undefined && event.t_ns !== null && TICKS[event.kind as string]);
     const next = way > 0 ? all.find((event) => (event.t_ns ?? 0) > now + 1e6) : [...all].reverse().find((event) => (event.t_ns ?? 0) < now - 1e6);
-    if (next) this.app.clock.scrub((next.t_ns ?? 0) / 1e9);
+    if (!next) {
+      this.say(way > 0 ? "no later event is known" : "no earlier event");
+      return;
+    }
+    const t = (next.t_ns ?? 0) / 1e9;
+    this.app.clock.scrub(t);
+    this.say(`${seconds(t)} ${said(next as unknown as Record<string, unknown>)}`);
   }
 
   private get end(): number {
@@ -146,10 +153,11 @@ export class Timeline {
       pen.fillRect((event.t_ns / 1e9) * scale - 0.6, base - high, 1.2, high);
     }
     pen.fillStyle = shade("--soft");
-    pen.font = "11px system-ui, sans-serif";
+    const size = rem();
+    pen.font = `${Math.round(size * 0.84)}px system-ui, sans-serif`;
     pen.textAlign = "center";
     const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400];
-    const each = steps.find((step) => step * scale > 74) ?? 86400;
+    const each = steps.find((step) => step * scale > 5.7 * size) ?? 86400;
     for (let t = 0; t <= this.end; t += each) {
       const x = t * scale;
       pen.fillRect(x, base, 1, 3);
@@ -164,6 +172,7 @@ const TICKS: Record<string, string> = {
   failure: "bad",
   repair: "good",
   "link-set": "hand",
+  "nodes-set": "hand",
   "daemon-died": "bad",
   "container-ended": "bad",
   "helper-died": "bad",

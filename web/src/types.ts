@@ -1188,3 +1188,39 @@ export type LinkLoad = {
   b: number;
   load: number;
 };
+
+export type DraftView = {
+  errors: (DraftError)[];
+  plan?: DraftPlan | null;
+};
+
+export type DraftError = {
+  line: number;
+  message: string;
+  help: (string)[];
+};
+
+export type DraftPlan = {
+  world: World;
+  step_hex: string;
+  edges: number;
+  sampled_s: number;
+  stations: (DraftStation)[];
+  flows: (DraftFlow)[];
+  warnings: (string)[];
+};
+
+export type DraftStation = {
+  station: string;
+  dark_s: number;
+  handovers: number;
+};
+
+export type DraftFlow = {
+  flow: string;
+  from: string;
+  to: string;
+  path_ratio?: number | null;
+  delay_ns?: number | null;
+  nodes: (string)[];
+};

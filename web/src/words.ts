@@ -21,7 +21,7 @@ export const utc = (unixMs: number): string => new Date(unixMs).toISOString().re
 
 export const count = (n: number): string => n.toLocaleString("en-GB");
 
-const TITLES: Record<string, string> = { "routes-converged": "routes converged", "link-set": "link changed", "daemon-died": "daemon ended", "helper-died": "helper ended" };
+const TITLES: Record<string, string> = { "routes-converged": "routes converged", "link-set": "link changed", "nodes-set": "nodes changed", "daemon-died": "daemon ended", "helper-died": "helper ended" };
 
 /** The number of events, and the lab time up to which they are known: `all` of them, or a time in seconds. */
 export function numberOfEvents(number: number, computed: boolean, until: number | "all" | "not started"): string {
@@ -54,6 +54,8 @@ export function detail(what: Record<string, unknown>): string {
       const set = range ? `${ms(range.min_ns)} to ${ms(range.max_ns)}, median ${ms(range.median_ns)}` : "as in the scenario";
       return `${text("network")}: ${text("edges")} edges by hand${range || what.reset ? `: ${set}` : ""}`;
     }
+    case "nodes-set":
+      return `${(what.nodes as string[]).slice(0, 4).join(", ")}${(what.nodes as string[]).length > 4 ? " …" : ""} by hand: ${text("change")}`;
     case "link-set":
       return `${text("link")} by hand: ${effects(what.effects as Record<string, unknown>)}`;
     case "flow-ended":

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { browser, open, ready, scrub, serve } from "./lib.mjs";
+import { browser, findings, open, ready, scrub, serve, tabTo } from "./lib.mjs";
 
 const FILE = "scenarios/iridium.yaml";
 let chrome, served, shown;
@@ -92,6 +92,83 @@ test("a step does not take the focus from a row, nor a click that has begun", as
   await page.waitForSelector("#why");
 });
 
+test("axe finds nothing, in dark and in light, on a station, a link and a path", async () => {
+  const { page } = shown;
+  for (const colorScheme of ["dark", "light"]) {
+    await page.emulateMedia({ colorScheme });
+    for (const [nodes, path] of [[["tokyo"], false], [["tokyo", "london"], false], [["tokyo", "london"], true]]) {
+      await page.evaluate(([nodes, path]) => window.constel.app.choose(nodes, path), [nodes, path]);
+      await page.waitForSelector(path ? "#inspect .chart canvas" : nodes.length > 1 ? "#why" : ".skyplot");
+      assert.deepEqual(await findings(page), [], `${colorScheme}, ${nodes}`);
+    }
+    for (const tab of ["events", "tables"]) {
+      await page.click(`#tab-${tab}`);
+      assert.deepEqual(await findings(page), [], `${colorScheme}, ${tab}`);
+    }
+    await page.click("#tab-inspect");
+  }
+  await page.emulateMedia({ colorScheme: "dark" });
+});
+
+test("the next event is shown and announced", async () => {
+  const { page } = shown;
+  await page.waitForFunction(() => window.constel.app.known.complete);
+  await scrub(page, 20);
+  await page.focus("#play");
+  // An announcement is there for some seconds only.
+  await page.evaluate(() => {
+    window.heard = [];
+    new MutationObserver(() => window.heard.push(document.querySelector("#say").textContent)).observe(document.querySelector("#say"), { childList: true });
+  });
+  await page.keyboard.press("n");
+  await page.waitForFunction(() => window.constel.app.clock.t === 24 && window.heard.length > 0);
+  assert.match((await page.evaluate(() => window.heard))[0], /^0:24\.0 (handover|path changed): ./);
+  assert.equal(await page.getAttribute("#say", "aria-live"), "polite");
+});
+
+test("a path needs no Shift: from a node's page to the node that is picked next", async () => {
+  const { page } = shown;
+  await page.evaluate(() => window.constel.app.choose(["tokyo"]));
+  await page.waitForSelector("#path-from");
+  await page.click("#path-from");
+  await page.waitForSelector("#path-hint");
+  await page.fill("#search", "london");
+  await page.press("#search", "Enter");
+  await page.waitForSelector("#path-delay");
+  assert.deepEqual(await page.evaluate(() => window.constel.app.pick), { nodes: ["tokyo", "london"], path: true });
+  // The next pick is a node again.
+  await page.evaluate(() => window.constel.app.choose(["cairo"]));
+  assert.deepEqual(await page.evaluate(() => window.constel.app.pick), { nodes: ["cairo"], path: false });
+});
+
+test("results of the search are reached by arrows, and everything of the head by Tab", async () => {
+  const { page } = shown;
+  await page.keyboard.press("Escape");
+  await page.focus("#search");
+  await page.keyboard.type("lo");
+  await page.keyboard.press("ArrowDown");
+  const first = await page.evaluate(() => document.activeElement.textContent);
+  assert.match(first, /^lo/);
+  await page.keyboard.press("ArrowUp");
+  assert.equal(await focused(), "search");
+  await page.keyboard.press("Escape");
+  assert(!(await page.isVisible("#found")));
+  await page.fill("#search", "");
+  for (const control of ["#view-globe", "#view-map", "#view-topology", "#shade", "#palette", "#trails", "#keys", "#share", "#stage"]) await tabTo(page, control, 3);
+});
+
+test("text grows with the window and with the browser's setting", async () => {
+  const { page } = shown;
+  const size = async (width, height) => {
+    await page.setViewportSize({ width, height });
+    return page.evaluate(() => parseFloat(getComputedStyle(document.querySelector("#inspect")).fontSize));
+  };
+  const [small, large] = [await size(1280, 720), await size(1920, 1080)];
+  assert(small >= 12.9 && large >= small * 1.12, `${small} px, ${large} px`);
+  assert((await size(390, 844)) >= 12.9);
+  await page.setViewportSize({ width: 1360, height: 820 });
+});
+
 /** The contrast of two colours as the browser computes them (WCAG 2.2). */
 function contrast(a, b) {
   const luminance = (colour) => {
@@ -142,6 +219,25 @@ test("a curve is saved as CSV", async () => {
   const delay = await page.textContent("#path-delay");
   const step = await page.evaluate(() => window.constel.app.step);
   assert.equal(Number(rows[step].split(",")[1]).toFixed(3), delay.replace(" ms", ""));
+});
+
+test("a curve is zoomed by buttons, and saved as a picture", async () => {
+  const { page } = shown;
+  await page.evaluate(() => window.constel.app.choose(["tokyo", "london"], true));
+  await page.waitForSelector("#inspect .chart canvas");
+  const all = page.locator("#inspect [aria-label^='show all of it']");
+  assert(await all.isDisabled());
+  await page.click("#inspect [aria-label^='zoom in']");
+  assert(!(await all.isDisabled()));
+  await all.click();
+  assert(await all.isDisabled());
+  const [file] = await Promise.all([page.waitForEvent("download"), page.click("#inspect .png")]);
+  assert.equal(file.suggestedFilename(), "least-delay-over-the-scenario.png");
+  const png = readFileSync(await file.path());
+  assert.equal(png.subarray(1, 4).toString(), "PNG");
+  // Its width and height are in its head.
+  assert.deepEqual([png.readUInt32BE(16), png.readUInt32BE(20)], [1200, 48 + 520 + 34 + 16]);
+  assert(png.length > 10_000, `${png.length} bytes`);
 });
 
 test("the tab of networks is there where there are networks", async () => {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -107,6 +107,40 @@ test("a link fails and heals by hand, as the lab itself says", options, async ()
   await page.click("#heal");
   await page.waitForFunction(() => !document.querySelector("#why")?.textContent.startsWith("down"), null, { timeout: 30_000 });
   assert.equal(constel("link", LAB, a, b, "--json").up, true);
+});
+
+test("a node is stopped and started by hand, as the lab itself says", options, async () => {
+  const { page } = shown;
+  const far = await page.evaluate(() => {
+    const { app } = window.constel;
+    const own = app.numbers.get("nairobi");
+    const link = [...app.links.all.values()].find((link) => link.a === own || link.b === own);
+    return app.world.nodes[link.a === own ? link.b : link.a].name;
+  });
+  await pick(["nairobi"]);
+  await page.click("[data-change=stop]");
+  await page.waitForFunction(() => window.constel.app.nodesNow.has("nairobi"), null, { timeout: 30_000 });
+  assert.equal(constel("link", LAB, "nairobi", far, "--json").up, false);
+  const drawn = await page.evaluate(() => {
+    const { app } = window.constel;
+    const own = app.numbers.get("nairobi");
+    return [...app.links.all.values()].filter((link) => link.a === own || link.b === own).map((link) => app.whyFailed(link));
+  });
+  assert(drawn.every((why) => why === "failed by hand"), `${drawn}`);
+  await page.click("[data-change=start]");
+  await page.waitForFunction(() => !window.constel.app.nodesNow.has("nairobi"), null, { timeout: 30_000 });
+});
+
+test("frames of a node are captured and saved as pcapng", options, async () => {
+  const { page } = shown;
+  await pick(["tokyo"]);
+  await page.fill("form.capture input[name=for]", "2");
+  const [file] = await Promise.all([page.waitForEvent("download"), page.click("button.capture")]);
+  assert.equal(file.suggestedFilename(), `${LAB}-tokyo.pcapng`);
+  const bytes = readFileSync(await file.path());
+  assert.equal(bytes.readUInt32LE(0), 0x0a0d0d0a, "a section of pcapng");
+  // Five pings a second and their answers, each more than a hundred bytes with its head.
+  assert(bytes.length > 1500, `${bytes.length} bytes`);
 });
 
 test("a handover shows within a step", options, async () => {

@@ -20,8 +20,11 @@ const FLAGS = [
   "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ];
 
+// On a machine that does much else, `CONSTEL_WEB_SLOW=10` waits ten times as long.
+const SLOW = Number(process.env.CONSTEL_WEB_SLOW ?? 1);
+
 // What keeps a file's process from its end is named, and does not hold up everything else.
-const LONGEST_MS = 300_000;
+const LONGEST_MS = 300_000 * SLOW;
 setTimeout(() => {
   console.error(`not at an end after ${LONGEST_MS / 1e3} s; still there: ${process.getActiveResourcesInfo().join(", ")}`);
   process.exit(1);
@@ -62,7 +65,7 @@ export async function browser() {
 
 /** Serves the page that `node build.mjs FOLDER` made instead of the program's own: `CONSTEL_PAGE=FOLDER` tries a page without building the program. */
 async function built(page, folder) {
-  for (const [path, name, type] of [["/", "index.html", "text/html"], ["/app.js", "app.js", "text/javascript"], ["/app.css", "app.css", "text/css"]]) {
+  for (const [path, name, type] of [["/", "index.html", "text/html"], ["/app.js", "app.js", "text/javascript"], ["/app.css", "app.css", "text/css"], ["/land.json", "land.json", "application/json"]]) {
     const body = gunzipSync(readFileSync(join(folder, `${name}.gz`)));
     await page.route((url) => url.pathname === path, async (route) => route.fulfill({ response: await route.fetch(), contentType: type, body }));
   }
@@ -72,6 +75,7 @@ async function built(page, folder) {
 export async function open(browser, url, { size = { width: 1360, height: 820 }, reduced = "reduce", colours = "dark", prepare = async () => {} } = {}) {
   const context = await browser.newContext({ viewport: size, reducedMotion: reduced, colorScheme: colours });
   const page = await context.newPage();
+  page.setDefaultTimeout(30_000 * SLOW);
   if (process.env.CONSTEL_PAGE) await built(page, process.env.CONSTEL_PAGE);
   const origin = new URL(url).origin;
   const foreign = [];
@@ -87,9 +91,28 @@ export async function open(browser, url, { size = { width: 1360, height: 820 }, 
   return { page, context, foreign, errors, origin };
 }
 
+/** Violations that axe finds on the page as it is, one line each. */
+export async function findings(page) {
+  const axe = readFileSync(join(ROOT, "web/node_modules/axe-core/axe.min.js"), "utf8");
+  await page.evaluate(`${axe}; 0`);
+  return page.evaluate(async () => {
+    const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target, failureSummary }) => `${target} (${failureSummary})`).join("; ")}`);
+  });
+}
+
+/** Presses Tab until the element with this selector has the focus. */
+export async function tabTo(page, selector, most = 150) {
+  for (let i = 0; i < most; i++) {
+    await page.keyboard.press("Tab");
+    if (await page.evaluate((selector) => document.activeElement.matches(selector), selector)) return;
+  }
+  assert.fail(`${selector} has no focus after ${most} times Tab`);
+}
+
 /** Waits until a step is shown. */
 export async function ready(page) {
-  await page.waitForFunction(() => document.body.dataset.ready === "1" && (!window.constel || window.constel.app.clock.frame), null, { timeout: 60_000 });
+  await page.waitForFunction(() => document.body.dataset.ready === "1" && (!window.constel || window.constel.app.clock.frame), null, { timeout: 60_000 * SLOW });
 }
 
 /** Shows an instant and waits until its step is drawn. */
@@ -101,7 +124,7 @@ export async function scrub(page, t) {
       return clock.frame.tNs / 1e9 <= t + 1e-6 && t < clock.frame.thenNs / 1e9;
     },
     t,
-    { timeout: 60_000 },
+    { timeout: 60_000 * SLOW },
   );
 }
 

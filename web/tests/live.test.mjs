@@ -3,7 +3,8 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { browser, open, ready, serve } from "./lib.mjs";
+import { readFileSync } from "node:fs";
+import { browser, findings, open, ready, serve, tabTo } from "./lib.mjs";
 
 const FILE = "scenarios/iridium.yaml";
 /** Slower than the page asks. */
@@ -12,6 +13,9 @@ let chrome, served, shown, began, telling;
 const asked = [];
 /** What the page last wanted of links' loads, and how to tell it some. */
 const loads = { wanted: null, tell: null };
+/** Changes that the page ordered. */
+const orders = [];
+const CAPTURED = Buffer.from([0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0]);
 const shell = { wire: null, typed: "", sizes: [], shown: 0 };
 
 before(async () => {
@@ -56,7 +60,11 @@ async function prepare(page) {
     (url) => url.pathname === "/api/path" && url.searchParams.get("live") === "1",
     async (route) => route.fulfill({ response: await route.fetch({ url: route.request().url().replace("live=1", "live=0") }) }),
   );
-  await page.route((url) => url.pathname === "/api/do", (route) => route.fulfill({ json: true }));
+  await page.route((url) => url.pathname === "/api/do", (route) => {
+    const order = route.request().postDataJSON();
+    orders.push(order);
+    return order.capture ? route.fulfill({ contentType: "application/vnd.tcpdump.pcap", body: CAPTURED }) : route.fulfill({ json: true });
+  });
   await page.routeWebSocket(/\/api\/shell/, (wire) => {
     shell.wire = wire;
     wire.onMessage((message) => {
@@ -234,6 +242,99 @@ test("a path's form and curve stay while the path is updated every second", asyn
 test("a lab without networks has no tab for them", async () => {
   const { page } = shown;
   assert.deepEqual(await page.$$eval("#tabs button", (all) => all.map((one) => one.textContent)), ["Inspect", "Events", "Tables", "Charts"]);
+});
+
+const said = (words) => shown.page.waitForFunction((words) => document.querySelector("#say").textContent.includes(words), words);
+
+test("a link is failed and set for a time, a node is stopped and started", async () => {
+  const { page } = shown;
+  await pick(["tokyo", "london"]);
+  await page.waitForSelector("#fail", { timeout: 30_000 });
+  orders.length = 0;
+  await page.fill(".impair input[name=for]", "2.5");
+  await page.click("#fail");
+  await said("failed for 2.5 s");
+  await page.fill(".impair input[name=delay]", "40");
+  await page.fill(".impair input[name=loss]", "1");
+  await page.click(".impair button:text-is('Set')");
+  await said("set for 2.5 s");
+  const link = { verb: "set-link", a: "tokyo", b: "london", wait: true, for_ns: 2.5e9 };
+  assert.deepEqual(orders, [
+    { ...link, effects: { down: true } },
+    { ...link, effects: { delay_ns: 40e6, loss: { random: { ratio: 0.01 } } } },
+  ]);
+  await pick(["cairo"]);
+  await page.waitForSelector("[data-change=stop]", { timeout: 30_000 });
+  orders.length = 0;
+  for (const change of ["stop", "start", "pause"]) {
+    await page.click(`[data-change=${change}]`);
+    await said("cairo: ");
+  }
+  await page.waitForFunction(() => document.querySelector("#say").textContent.includes("stand still"));
+  assert.deepEqual(orders, ["stop", "start", "pause"].map((change) => ({ verb: "set-nodes", nodes: ["cairo"], change, wait: true })));
+});
+
+test("frames of a node are captured and saved as pcapng", async () => {
+  const { page } = shown;
+  await pick(["cairo"]);
+  await page.waitForSelector("button.capture", { timeout: 30_000 });
+  orders.length = 0;
+  await page.fill("form.capture input[name=for]", "3");
+  await page.fill("form.capture input[name=filter]", "protocol: udp");
+  const [file] = await Promise.all([page.waitForEvent("download"), page.click("button.capture")]);
+  assert.equal(file.suggestedFilename(), "iridium-cairo.pcapng");
+  assert.deepEqual(readFileSync(await file.path()), CAPTURED);
+  assert.deepEqual(orders, [{ capture: { of: "cairo", for_s: 3, filter: "protocol: udp" } }]);
+});
+
+test("a session by keyboard alone: a path, a flow on it, a link from the tables that is failed", async () => {
+  const { page } = shown;
+  const { keyboard } = page;
+  await pick([]);
+  await page.evaluate(() => document.activeElement.blur());
+  orders.length = 0;
+  await keyboard.press("/");
+  await keyboard.type("tokyo");
+  await keyboard.press("Enter");
+  await page.waitForFunction(() => document.querySelector("#inspect h2").textContent === "tokyo", null, { timeout: 30_000 });
+  await keyboard.press("Escape");
+  await keyboard.type("-> london");
+  await keyboard.press("Enter");
+  await page.waitForSelector("#start-flow", { timeout: 60_000 });
+  await tabTo(page, "#start-flow");
+  await keyboard.press("Enter");
+  await said("the flow has started");
+  await keyboard.press("Shift+Tab");
+  for (let i = 0; i < 60 && !(await page.evaluate(() => document.activeElement.matches("#tab-inspect"))); i++) await keyboard.press("Shift+Tab");
+  await keyboard.press("ArrowRight");
+  await keyboard.press("ArrowRight");
+  assert(await page.isVisible("#tables-tab"));
+  await tabTo(page, "#tables input", 5);
+  await keyboard.type("tokyo");
+  await tabTo(page, "#tables table:last-of-type button.name", 40);
+  const name = await page.evaluate(() => document.activeElement.textContent);
+  assert.match(name, /tokyo – |– tokyo/);
+  await keyboard.press("Enter");
+  await page.waitForSelector("#fail", { timeout: 30_000 });
+  await tabTo(page, "#fail");
+  await keyboard.press("Enter");
+  await said("failed");
+  assert.deepEqual(orders[0], { flow: { tool: "ping", from: "tokyo", to: "london", for_s: 30 } });
+  assert.equal(orders[1].verb, "set-link");
+  assert.deepEqual([orders[1].a, orders[1].b].sort(), name.split(" – ").sort());
+});
+
+test("axe finds nothing on a live lab: a link, a path, a node, the charts", async () => {
+  const { page } = shown;
+  for (const [nodes, path, there] of [[["tokyo", "london"], false, "#fail"], [["tokyo", "london"], true, "#start-flow"], [["cairo"], false, "button.capture"]]) {
+    await pick(nodes, path);
+    await page.waitForSelector(there, { timeout: 60_000 });
+    assert.deepEqual(await findings(page), [], there);
+  }
+  await page.click("#tab-charts");
+  await page.waitForSelector("#live-flows table", { timeout: 30_000 });
+  assert.deepEqual(await findings(page), [], "charts");
+  await page.click("#tab-inspect");
 });
 
 test("a terminal types, says its size, and acknowledges what it has shown", async () => {

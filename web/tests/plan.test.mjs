@@ -137,6 +137,56 @@ test("a link on the map is a great circle, and one over the date line is on both
   assert.deepEqual(drawn.missed, []);
 });
 
+test("both ends of a path are in view, until the reader turns the picture", async () => {
+  const { page } = shown;
+  await page.click("#view-globe");
+  for (const ends of [["tokyo", "sao-paulo"], ["london", "sydney"], ["lima", "delhi"]]) {
+    await page.evaluate((ends) => window.constel.app.choose(ends, true), ends);
+    await page.waitForFunction((ends) => ends.every((end) => window.constel.stage.screen(window.constel.app.numbers.get(end)) !== null), ends);
+    const inside = await page.evaluate((ends) => {
+      const { stage, app } = window.constel;
+      const { clientWidth: w, clientHeight: h } = stage.canvas;
+      return ends.map((end) => stage.screen(app.numbers.get(end))).every(([x, y]) => x > 0 && x < w && y > 0 && y < h);
+    }, ends);
+    assert(inside, `${ends}`);
+  }
+  await page.focus("#stage");
+  for (let i = 0; i < 3; i++) await page.keyboard.press("ArrowLeft");
+  assert.equal(await page.evaluate(() => window.constel.page.following), false);
+  await page.evaluate(() => Object.assign(window.constel.stage.eye, { lon: 10, lat: 28, far: 3.9 }));
+});
+
+test("colours of delay have the range of the scenario's links, which the legend tells", async () => {
+  const { page } = shown;
+  await page.selectOption("#shade", "delay");
+  const { limits, least, most, legend } = await page.evaluate(() => {
+    const { stage, app } = window.constel;
+    const delays = [...app.links.all.values()].map((link) => link.delayMs);
+    return { limits: stage.delays.limits, least: Math.min(...delays), most: Math.max(...delays), legend: document.querySelector("#legend").textContent };
+  });
+  assert(limits[0] <= least && limits[1] >= most && limits[1] < 2 * most, `${limits}, ${least} to ${most}`);
+  assert.equal(legend, `one-way delay: ${limits[0]} ms${limits[1]} ms`);
+  await page.selectOption("#shade", "kind");
+});
+
+test("satellites and cities have names at close zoom, planes and slots in the topology", async () => {
+  const { page } = shown;
+  const labels = () => page.$$eval(".label:not([hidden])", (all) => all.map((one) => [one.textContent, one.dataset.is]));
+  const look = (far) => page.evaluate((far) => (Object.assign(window.constel.stage.eye, { lon: 10, lat: 45, far }), (window.constel.stage.dirty = true)), far);
+  await page.click("#view-globe");
+  await look(3.9);
+  await page.waitForFunction(() => window.constel.stage.cities.length === 300);
+  assert((await labels()).every(([name, is]) => !name.startsWith("iridium-p") && is !== "city"));
+  await look(1.6);
+  await page.waitForFunction(() => [...document.querySelectorAll(".label:not([hidden])")].filter((one) => one.textContent.startsWith("iridium-p")).length >= 3);
+  assert((await labels()).some(([, is]) => is === "city"));
+  await look(3.9);
+  await page.click("#view-topology");
+  await page.waitForFunction(() => [...document.querySelectorAll(".label:not([hidden])")].some((one) => one.textContent === "slot 0"));
+  const names = (await labels()).map(([name]) => name);
+  for (const plane of [0, 1, 2, 3, 4, 5]) assert(names.includes(`plane ${plane}`), `${names}`);
+});
+
 test("craft of a swarm are one label on the globe and a ring in the topology, where a mesh is no chain", async () => {
   const swarm = await serve("--plan", "scenarios/swarm.yaml");
   const { page, context } = await open(chrome, swarm.url);
@@ -151,6 +201,17 @@ test("craft of a swarm are one label on the globe and a ring in the topology, wh
     return [[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]].map(([a, b, c]) => area(p[a], p[b], p[c]));
   });
   assert(areas.every((one) => one > 1000), `${areas} square pixels`);
+  // Relative to one of them they are apart, with axes of a round length.
+  await page.click("#view-swarm");
+  await page.waitForFunction(() => [...document.querySelectorAll(".label:not([hidden])")].filter((one) => /^craft-\d$/.test(one.textContent)).length === 4);
+  const axes = await page.$$eval(".label[data-is=axis]:not([hidden])", (all) => all.map((one) => one.textContent));
+  assert(axes.length >= 2 && axes.every((one) => /^(along the track|away from the Earth|across the orbit), \d+ km$/.test(one)), `${axes}`);
+  const distances = await page.evaluate(() => {
+    const { stage, app } = window.constel;
+    const [x0, y0] = stage.screen(app.numbers.get("craft-0"));
+    return [1, 2, 3].map((i) => stage.screen(app.numbers.get(`craft-${i}`))).map(([x, y]) => Math.hypot(x - x0, y - y0));
+  });
+  assert(distances.every((one) => one > 15), `${distances} pixels`);
   await context.close();
   await swarm.stop();
 });

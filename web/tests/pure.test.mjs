@@ -2,14 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { build } from "esbuild";
+import { source } from "./source.mjs";
 
-/** A module of the page's sources. */
-async function source(name) {
-  const { outputFiles } = await build({ entryPoints: [new URL(`../src/${name}.ts`, import.meta.url).pathname], bundle: true, format: "esm", write: false });
-  return import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString("base64")}`);
-}
-const [{ Rate }, { nearest }, { groups, label }, { csv, flagged, flowCharts, flowVerdict }, { health }, { detail, event, numberOfEvents }, { absentPorts, unknownDelays }] = await Promise.all(
+const [{ Rate }, { nearest }, { groups, label }, { csv, flagged, flowCharts, flowVerdict, together, zoomed }, { health }, { detail, event, numberOfEvents }, { absentPorts, failedNodes, unknownDelays }] = await Promise.all(
   ["rate", "arcs", "together", "curves", "health", "words", "byhand"].map(source),
 );
 
@@ -158,4 +153,37 @@ test("members that start away are absent until they join, and those that leave u
   assert.deepEqual(absent(), [12, 21]);
   assert.deepEqual(absent(moved("joined", "air", "c")), [21]);
   assert.deepEqual(absent(moved("joined", "air", "c"), moved("left", "air", "b"), moved("joined", "sea", "b")), [11]);
+});
+
+test("several flows are in one chart for each unit, over the instants of all", () => {
+  const delay = (t, values) => ({ unit: "ms", t, curves: [{ name: "round trip", values }, { name: "flagged", values: [], style: "points" }] });
+  const rate = { unit: "Mbit/s", t: [1], curves: [{ name: "throughput", values: [5] }] };
+  const charts = together([{ name: "a", charts: [delay([1, 3], [10, null])] }, { name: "b", charts: [delay([2, 3], [20, 21]), rate] }]);
+  // One throughput alone is compared with nothing.
+  assert.deepEqual(charts, [
+    {
+      unit: "ms",
+      t: [1, 2, 3],
+      curves: [
+        { name: "a, round trip", values: [10, undefined, null] },
+        { name: "b, round trip", values: [undefined, 20, 21] },
+      ],
+    },
+  ]);
+});
+
+test("a zoom stays within the time that there is", () => {
+  assert.deepEqual(zoomed([0, 100], [0, 100], 0.5), [25, 75]);
+  assert.deepEqual(zoomed([25, 75], [0, 100], 0.5, 25), [25, 50]);
+  assert.equal(zoomed([25, 75], [0, 100], 2), null);
+  assert.deepEqual(zoomed([80, 100], [0, 100], 2), [70, 100]);
+  assert.equal(zoomed([20, 30], [0, 100], Infinity), null);
+});
+
+test("nodes that are stopped by hand are down until they are started", () => {
+  const set = (change, ...nodes) => ({ kind: "nodes-set", change, nodes });
+  const all = [set("fail", "a", "b"), set("pause", "c"), set("stop", "d"), set("heal", "b"), set("start", "d"), set("restart", "a")];
+  assert.deepEqual([...failedNodes(all.slice(0, 3))], ["a", "b", "d"]);
+  assert.deepEqual([...failedNodes(all)], ["a"]);
+  assert.equal(event(all[0]), "nodes changed: a, b by hand: fail");
 });

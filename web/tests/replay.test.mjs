@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { browser, open, ready, results, scrub, serve } from "./lib.mjs";
+import { browser, findings, open, ready, results, scrub, serve } from "./lib.mjs";
 
 // Two ways from a to c: over b, 10 ms a cable, and over d, 15 ms a cable.
 const SCENARIO = `constel: 1
@@ -85,6 +85,17 @@ test("an affected flow has its doubt, its flagged samples and its bound beside t
   const names = (flow) => page.$$eval(`[data-flow=${flow}] .u-series .u-label`, (all) => all.map((one) => one.textContent));
   assert.deepEqual(await names("probe"), ["lab time", "round trip", "one way", "flagged", "its path", "lower bound"]);
   assert.deepEqual(await names("bulk"), ["lab time", "throughput"]);
+});
+
+test("flows are a table with outcome, flagged samples and losses; axe finds nothing", async () => {
+  const { page } = shown;
+  await page.waitForSelector("[data-flow=bulk] .chart canvas");
+  const rows = await page.$$eval("#flow-table tbody tr", (all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
+  assert.deepEqual(rows.map((row) => row.slice(1, 6)), [
+    ["probe", "a → c", "ok", "yes", "2 of 20"],
+    ["bulk", "a → c", "ok", "no", "0 of 20"],
+  ]);
+  assert.deepEqual(await findings(page), []);
 });
 
 test("a chart is saved as CSV, with units, gaps and the bound that holds until it changes", async () => {

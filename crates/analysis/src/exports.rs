@@ -1,4 +1,4 @@
-//! A lab in the formats of others: CZML scenes, maps, ephemerides, Hypatia's and StarPerf's files.
+//! A lab in the formats of others: CZML scenes, maps, graphs, ephemerides, Hypatia's and StarPerf's files.
 
 use std::fmt;
 use std::io::Write;
@@ -6,10 +6,11 @@ use std::io::Write;
 use constel_exchange::czml::{self, Body, BodyPosition, Line, Run, Scene};
 use constel_exchange::draft::{Shell, Station};
 use constel_exchange::ephemeris::{Ephemeris, Frame, Segment, State};
+use constel_exchange::graph::{Graph, GraphLink, GraphNode};
 use constel_exchange::{hypatia, map, starperf};
 use constel_orbit::{CircularOrbit, DVec3, EARTH_EQUATORIAL_RADIUS_M};
 use constel_scenario::model::{Orbits, WalkerPattern};
-use constel_topology::{Effort, NodeId, Span};
+use constel_topology::{Effort, Node, NodeId, Snapshot, Span};
 use constel_units::{TimeSpan, Utc};
 
 use crate::contacts::ContactPlan;
@@ -156,18 +157,7 @@ pub fn czml(
 /// # Errors
 /// Times outside the lab's.
 pub fn svg(lab: &Lab, at: TimeSpan, pairs: &[(NodeId, NodeId)]) -> Result<String, ExportError> {
-    let t_ns = u64::try_from(at.ns()).map_err(|_| PlanError::BeforeStart(at))?;
-    let time = lab
-        .scenario
-        .start
-        .checked_add(at)
-        .ok_or(PlanError::BeyondTime(at))?;
-    let mut stepper = lab.stepper();
-    let step = stepper.step_at(t_ns);
-    let mut effort = Effort::new(Effort::QUESTION, &|| true);
-    let snapshot = stepper
-        .try_step(step, &mut effort)
-        .map_err(PlanError::from)?;
+    let (time, snapshot) = instant(lab, at)?;
     let places = &snapshot.positions_itrf_m;
     let mut map = map::Map {
         title: format!("{} at {time}", lab.scenario.name),
@@ -220,6 +210,80 @@ pub fn svg(lab: &Lab, at: TimeSpan, pairs: &[(NodeId, NodeId)]) -> Result<String
         });
     }
     Ok(map.svg())
+}
+
+/// Returns the UTC of a lab time, and the topology of its step.
+fn instant(lab: &Lab, at: TimeSpan) -> Result<(Utc, Snapshot), PlanError> {
+    let t_ns = u64::try_from(at.ns()).map_err(|_| PlanError::BeforeStart(at))?;
+    let time = (lab.scenario.start)
+        .checked_add(at)
+        .ok_or(PlanError::BeyondTime(at))?;
+    let mut stepper = lab.stepper();
+    let step = stepper.step_at(t_ns);
+    let mut effort = Effort::new(Effort::QUESTION, &|| true);
+    let snapshot = stepper.try_step(step, &mut effort)?;
+    Ok((time, snapshot))
+}
+
+/// Returns all nodes and the links at `at` as a graph. In drawings each plane is a column and each slot a row; nodes without a
+/// seat are in rows below.
+///
+/// # Errors
+/// Times outside the lab's.
+pub fn graph(lab: &Lab, at: TimeSpan) -> Result<Graph, ExportError> {
+    let (time, snapshot) = instant(lab, at)?;
+    let nodes = lab.layout.nodes();
+    let plane = |node: &Node| {
+        let seat = node.seat?;
+        Some((seat.constellation, seat.shell, seat.plane))
+    };
+    let mut planes: Vec<_> = nodes.iter().filter_map(plane).collect();
+    planes.sort_unstable();
+    planes.dedup();
+    let slots = nodes.iter().filter_map(|node| node.seat);
+    let below = slots
+        .map(|seat| u32::from(seat.slot) + 2)
+        .max()
+        .unwrap_or(0);
+    let columns = planes.len().max(8) as u32;
+    let mut without_seat = 0;
+    let graph_node = |node: &Node| {
+        let column = plane(node).and_then(|own| planes.binary_search(&own).ok());
+        let place = match (column, node.seat) {
+            (Some(column), Some(seat)) => (column as u32, u32::from(seat.slot)),
+            _ => {
+                without_seat += 1;
+                (
+                    (without_seat - 1) % columns,
+                    below + (without_seat - 1) / columns,
+                )
+            }
+        };
+        GraphNode {
+            name: node.name.clone(),
+            kind: node.class.name.to_owned(),
+            flies: node.class.flies,
+            place,
+        }
+    };
+    let graph_nodes = nodes.iter().map(graph_node).collect();
+    let node = |port| lab.layout.port(port).node.index();
+    // A link is drawn once, by its edge from the lower port, or by its only edge.
+    let once = |edge: &&constel_topology::Edge| {
+        edge.from < edge.to || snapshot.edge(edge.to, edge.from).is_none()
+    };
+    let links = snapshot.edges.iter().filter(once).map(|edge| GraphLink {
+        a: node(edge.from),
+        b: node(edge.to),
+        kind: edge.class.name.to_owned(),
+        delay_ms: edge.impairment.delay.at(snapshot.t_ns) as f64 / 1e6,
+        rate_bps: edge.impairment.rate_bps.map(u64::from),
+    });
+    Ok(Graph {
+        name: format!("{} at {time}", lab.scenario.name),
+        links: links.collect(),
+        nodes: graph_nodes,
+    })
 }
 
 /// The positions of satellites over an interval.

@@ -38,6 +38,32 @@ fn lagrange5(samples: &[[f64; 4]], t: f64) -> [f64; 3] {
 }
 
 #[test]
+fn a_graph_has_the_nodes_and_links_of_the_plan() {
+    let lab = lab("iridium");
+    let graph = exports::graph(&lab, seconds(24)).unwrap();
+    let plan = Document::at(&lab, seconds(24)).unwrap();
+    assert_eq!(graph.nodes.len(), lab.layout.nodes().len());
+    // The plan has both directions of each link.
+    assert_eq!(2 * graph.links.len(), plan.edges.len());
+    for edge in &plan.edges {
+        let is_it = |link: &&constel_exchange::graph::GraphLink| {
+            let (a, b) = (&graph.nodes[link.a].name, &graph.nodes[link.b].name);
+            (a, b) == (&edge.from_node, &edge.to_node) || (b, a) == (&edge.from_node, &edge.to_node)
+        };
+        assert_eq!(graph.links.iter().filter(is_it).count(), 1, "{edge:?}");
+    }
+    let mut places: Vec<_> = graph.nodes.iter().map(|node| node.place).collect();
+    places.sort_unstable();
+    places.dedup();
+    assert_eq!(
+        places.len(),
+        graph.nodes.len(),
+        "no two nodes are in one place"
+    );
+    assert!(exports::graph(&lab, seconds(-1)).is_err());
+}
+
+#[test]
 fn czml_is_what_cesium_reads_and_where_the_satellites_are() {
     let lab = lab("iridium");
     let mut bytes = Vec::new();

@@ -93,12 +93,37 @@ fn what_does_not_go_together_is_refused() {
         &["plan", &file, "--coverage", "--csv"],
         &["plan", &file, "--export", "svg", "--to", "9s"],
         &["plan", &file, "--export", "czml", "--at", "9s"],
+        &["plan", &file, "--export", "dot", "--to", "9s"],
+        &[
+            "plan",
+            &file,
+            "--export",
+            "graphml",
+            "--paths",
+            "tokyo-london",
+        ],
         &["plan", &file, "--export", "hypatia"],
         &["import", &file],
         &["import", "/does/not/exist.json"],
     ] {
         assert_eq!(code(args), 2, "{args:?}");
     }
+}
+
+#[test]
+fn a_network_is_a_graph_for_other_tools() {
+    let file = root("scenarios/iridium.yaml");
+    let plan = json(&["plan", &file, "--at", "24s", "--json"]);
+    let links = plan["edges"].as_array().unwrap().len() / 2;
+    let graph = |format: &str| good(&["plan", &file, "--at", "24s", "--export", format]);
+    let count = |text: &str, part: &str| text.matches(part).count();
+    assert_eq!(count(&graph("dot"), " -- "), links);
+    assert_eq!(count(&graph("drawio"), " edge=\"1\""), links);
+    let graphml = graph("graphml");
+    assert_eq!(
+        (count(&graphml, "<edge "), count(&graphml, "<node ")),
+        (links, 80)
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! - [`oem`], [`csv`], [`sp3`], [`stk`]: ephemerides as CCSDS Orbit Ephemeris Messages, as CSV, as SP3 and as STK's files;
 //!   [`position_files`] reads any of them, [`ephemeris`] interpolates.
-//! - [`czml`]: scenes for Cesium. [`map`]: a static map as SVG.
+//! - [`czml`]: scenes for Cesium. [`map`]: a static map as SVG. [`graph`]: a network as DOT, for draw.io, as GraphML.
 //! - [`hypatia`], [`starperf`], [`starrynet`], [`celestial`], [`opensn`], [`compose`]: other tools'
 //!   descriptions of a network, read into a [`draft::Draft`] that prints as a Constel scenario and notes which
 //!   settings could not be carried over.
@@ -33,6 +33,7 @@ pub mod csv;
 pub mod czml;
 pub mod draft;
 pub mod ephemeris;
+pub mod graph;
 pub mod hypatia;
 pub mod map;
 pub mod nistnet;

@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use constel_orbit::{DVec3, Geodetic};
 
+use crate::xml::escaped;
+
 /// The content of a map, all in ITRF, metres.
 #[derive(Debug, Clone, Default)]
 pub struct Map {
@@ -280,11 +282,4 @@ fn lines(out: &mut String, class: &str, color: &str, width: &str, lines: &[(DVec
         out.push('\n');
     }
     out.push_str("\"/>\n");
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }

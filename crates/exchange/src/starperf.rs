@@ -11,7 +11,7 @@ use roxmltree::{Document, Node};
 
 use crate::draft::{Draft, Shell, Station};
 use crate::text::{Findings, Lines, ReadErrors, number, shown};
-use crate::xml;
+use crate::xml::{self, escaped};
 
 /// Most elements and texts of a document: some 80,000 stations.
 const MOST_NODES: u32 = 1_000_000;
@@ -203,11 +203,4 @@ pub fn write_stations(stations: &[Station]) -> String {
         );
     }
     out + "</GSs>\n"
-}
-
-/// Text made safe for an element.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
 }

@@ -22,6 +22,14 @@ pub(crate) fn parse(text: &str, most_nodes: u32) -> Result<Document<'_>, Finding
     })
 }
 
+/// Returns text made safe for an element or an attribute in double quotes.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
 /// Returns the text in an element, also if comments divide it.
 pub(crate) fn content(node: Node<'_, '_>) -> String {
     let texts = node.children().filter(Node::is_text);

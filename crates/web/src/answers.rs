@@ -7,6 +7,7 @@ use constel_control::{Error, Lab};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::captures::CaptureFor;
 use crate::changes::Changes;
 use crate::flows::FlowOrder;
 use crate::http::{Answer, Head};
@@ -14,7 +15,7 @@ use crate::questions::Question;
 use crate::server::Shared;
 use crate::sky::{Moment, Skies};
 use crate::source::Of;
-use crate::views::{Columns, RunView};
+use crate::views::{Columns, Mode, RunView};
 
 /// Most rows of a table that are sent: of more, every second, third, and so on.
 const ROWS: usize = 20_000;
@@ -233,7 +234,8 @@ fn table(path: &Path, flow: Option<&str>) -> Result<Columns, String> {
     Ok(Columns { names, columns })
 }
 
-/// Changes a lab, where that is allowed: links, members of networks, flows, and rules of a box.
+/// Changes a lab, where that is allowed: links, nodes, members of networks, flows, and rules of a box. Captures are an order
+/// as well, because they show the frames of all programs.
 pub(crate) fn change(shared: &Shared, body: &[u8]) -> Answer {
     if !shared.write {
         return Answer::refused(
@@ -247,6 +249,10 @@ pub(crate) fn change(shared: &Shared, body: &[u8]) -> Answer {
         if let Some(flow) = order.get("flow") {
             lab(shared)?;
             return start(shared, &FlowOrder::deserialize(flow).map_err(bad)?);
+        }
+        if let Some(capture) = order.get("capture") {
+            let order = CaptureFor::deserialize(capture).map_err(bad)?;
+            return shared.captures.take(lab(shared)?, &order);
         }
         let verb = order.get("verb").and_then(Value::as_str);
         let order: Write = serde_json::from_value(order.clone()).map_err(bad)?;
@@ -263,6 +269,18 @@ pub(crate) fn change(shared: &Shared, body: &[u8]) -> Answer {
         write(lab(shared)?, order)
     };
     done().unwrap_or_else(|words| Answer::refused(400, &words))
+}
+
+/// Checks and plans a draft of a scenario, where a scenario is shown.
+pub(crate) fn draft(shared: &Shared, text: &[u8]) -> Answer {
+    if shared.source.mode() != Mode::Plan {
+        let words = "scenarios are built beside a scenario: `constel web --new` or `constel web --plan FILE`";
+        return Answer::refused(403, words);
+    }
+    match shared.drafts.view(text) {
+        Ok(view) => Answer::json(&view),
+        Err(words) => Answer::refused(503, &words),
+    }
 }
 
 fn start(shared: &Shared, flow: &FlowOrder) -> Given {

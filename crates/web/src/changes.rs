@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use constel_api::answers::{BriefEffects, DelaySet};
-use constel_api::{Event, EventData};
+use constel_api::{Event, EventData, NodeChange};
 use constel_link::{Effects, EffectsChange, PortId};
 use constel_plan::{AbsentMembers, EdgeEnds, Lab, ManualEffects};
 use constel_topology::{Snapshot, pairs_named};
@@ -18,6 +18,8 @@ pub(crate) struct Changes {
     effects: ManualEffects,
     /// The failed edges, each with the lab time of its failure.
     failed_ns: BTreeMap<EdgeEnds, u64>,
+    /// Ports of nodes that are failed or stopped, with the lab time of the change.
+    failed_ports_ns: BTreeMap<PortId, u64>,
     away: AbsentMembers,
 }
 
@@ -29,6 +31,7 @@ pub(crate) fn is_by_hand(event: &Event) -> bool {
             | EventData::MemberLeft { .. }
             | EventData::MemberJoined { .. }
             | EventData::DelaysSet { .. }
+            | EventData::NodesSet { .. }
     )
 }
 
@@ -45,6 +48,7 @@ impl Changes {
         Self {
             effects,
             failed_ns,
+            failed_ports_ns: BTreeMap::new(),
             away,
         }
     }
@@ -79,17 +83,28 @@ impl Changes {
 
     /// Returns a step's topology with these changes.
     pub(crate) fn over(&self, lab: &Lab, snapshot: &Arc<Snapshot>) -> Arc<Snapshot> {
-        self.effects.over(&lab.profiles, snapshot)
+        self.applied(lab, snapshot)
+            .map_or_else(|| Arc::clone(snapshot), Arc::new)
     }
 
     /// Returns a step's topology with these changes; `None` without any.
     pub(crate) fn applied(&self, lab: &Lab, snapshot: &Snapshot) -> Option<Snapshot> {
-        self.effects.applied(&lab.profiles, snapshot)
+        let applied = self.effects.applied(&lab.profiles, snapshot);
+        if self.failed_ports_ns.is_empty() {
+            return applied;
+        }
+        let mut now = applied.unwrap_or_else(|| snapshot.clone());
+        let is_failed = |port| self.failed_ports_ns.contains_key(&port);
+        now.edges
+            .retain(|edge| !is_failed(edge.from) && !is_failed(edge.to));
+        Some(now)
     }
 
     /// Returns the lab time at which an edge was failed by hand; `None` if it is not failed.
     pub(crate) fn failed_ns(&self, edge: EdgeEnds) -> Option<u64> {
-        self.failed_ns.get(&edge).copied()
+        let ports = [edge.0, edge.1].map(|port| self.failed_ports_ns.get(&port));
+        let edge = self.failed_ns.get(&edge);
+        ports.into_iter().chain([edge]).flatten().min().copied()
     }
 
     /// Returns why a link of these edges is down if a member of its network is absent.
@@ -117,7 +132,26 @@ impl Changes {
                 delays,
                 ..
             } => self.delays(lab, network, *reset, delays),
+            EventData::NodesSet { change, nodes } => self.nodes(lab, *change, nodes, t_ns),
             _ => {}
+        }
+    }
+
+    /// In the lab, stations choose other satellites than those that are failed. Here the links of a failed node are down, and all
+    /// others stay as in the scenario.
+    fn nodes(&mut self, lab: &Lab, change: NodeChange, nodes: &[String], t_ns: u64) {
+        let failed = match change {
+            NodeChange::Fail | NodeChange::Stop => true,
+            NodeChange::Heal | NodeChange::Start => false,
+            NodeChange::Restart | NodeChange::Pause | NodeChange::Resume => return,
+        };
+        let nodes = nodes.iter().filter_map(|name| lab.layout.find(name));
+        for port in nodes.flat_map(|node| lab.layout.ports_of(node.id)) {
+            if failed {
+                self.failed_ports_ns.entry(port.id).or_insert(t_ns);
+            } else {
+                self.failed_ports_ns.remove(&port.id);
+            }
         }
     }
 
@@ -341,6 +375,37 @@ pub(crate) mod tests {
         assert_eq!(now(&events, 3.0), two);
         let first = &Changes::over_time(&lab, &events, 1)[0];
         assert_eq!((first.0, first.1.failed_ns.len()), (0, 4));
+    }
+
+    #[test]
+    fn a_failed_node_has_no_links_until_it_is_healed() {
+        let lab = lab();
+        let set = |t_s, change: &str| {
+            event(
+                t_s,
+                &serde_json::json!({"kind": "nodes-set", "change": change, "nodes": ["d"]}),
+            )
+        };
+        let events = [
+            set(1.0, "stop"),
+            link_set(2.0, "a-d", serde_json::json!({"down": true})),
+            set(3.0, "pause"),
+            set(4.0, "start"),
+        ];
+        let now = |t_s| edges(&lab, &events, t_s);
+        let two = ["a>b-c 10", "b-c>a 10"];
+        assert_eq!(now(0.5).len(), 6);
+        assert_eq!(now(1.5), two);
+        assert_eq!(now(3.5), two);
+        // The link that was failed by itself stays so.
+        assert_eq!(now(4.5), ["a>b-c 10", "b-c>a 10", "b-c>d 10", "d>b-c 10"]);
+        let changes = Changes::until(&lab, &events, 3_500_000_000);
+        let port = |name: &str| lab.layout.ports_of(lab.layout.find(name).unwrap().id)[0].id;
+        assert_eq!(
+            changes.failed_ns((port("b-c"), port("d"))),
+            Some(1_000_000_000)
+        );
+        assert_eq!(changes.failed_ns((port("b-c"), port("a"))), None);
     }
 
     #[test]

@@ -9,7 +9,8 @@
 //!   `tell`: messages created once for all clients in the same state.
 //! * `ahead`: events of a scenario, computed in the background. `live`: one poll of a lab for any number of viewers. `load`:
 //!   utilisation of its links. `changes`: changes by hand as they were at an instant.
-//! * [`socket`], [`shell`]: long-lived connections of a browser. `flows`: traffic that it starts.
+//! * [`socket`], [`shell`]: long-lived connections of a browser. `flows`: traffic that it starts. `captures`: frames that it
+//!   saves. `drafts`: scenarios that it builds.
 //! * [`views`]: the data for the page, as types. `questions`: its GET requests. `web/src/types.ts` and
 //!   `docs/reference/web.openapi.json` are generated from them: [`typescript`], [`openapi`].
 //!
@@ -30,8 +31,10 @@ mod ahead;
 mod answers;
 mod behind;
 mod bells;
+mod captures;
 mod changes;
 mod child;
+mod drafts;
 mod flows;
 pub mod frame;
 pub mod guard;

@@ -11,12 +11,13 @@ use schemars::{JsonSchema, Schema, json_schema};
 use serde_json::{Map, Value, json};
 
 use crate::answers::WRITES;
+use crate::captures::{self, CaptureFor};
 use crate::flows::FlowOrder;
 use crate::guard::OWN_HEADER;
 use crate::page;
 use crate::questions::{Is, Question};
 use crate::views::{
-    Columns, FlowNow, LinkView, NodeState, Refused, RunView, SeriesView, ShellMessage,
+    Columns, DraftView, FlowNow, LinkView, NodeState, Refused, RunView, SeriesView, ShellMessage,
     SocketMessage, Timeline, TrackView, World,
 };
 use crate::{shell, socket};
@@ -44,7 +45,10 @@ const REFUSALS: [(u16, &str); 10] = [
         431,
         "The head is longer than 16 KiB, or has too many fields.",
     ),
-    (503, "Too many connections are open."),
+    (
+        503,
+        "Too many connections are open, or another draft is being planned.",
+    ),
 ];
 
 /// The error codes of every request.
@@ -125,6 +129,7 @@ fn paths(generator: &mut SchemaGenerator) -> Map<String, Value> {
         json!({ "post": session(generator) }),
     );
     paths.insert("/api/do".to_owned(), json!({ "post": change(generator) }));
+    paths.insert("/api/draft".to_owned(), json!({ "post": draft(generator) }));
     let asks = generator.subschema_for::<socket::SocketRequest>();
     let told = generator.subschema_for::<SocketMessage>();
     let bytes = "A step: crates/web/src/frame.rs has it byte by byte.";
@@ -260,7 +265,8 @@ fn change(generator: &mut SchemaGenerator) -> Value {
             generator.subschema_for::<u32>(),
         ],
     });
-    let fine = json!({ "description": "It is done.", "content": content(&done) });
+    let mut fine = json!({ "description": "It is done. A capture is a pcapng file.", "content": content(&done) });
+    fine["content"][captures::KIND] = json!({});
     json!({
         "summary": "Changes a running lab or box (`--write`).",
         "parameters": own(),
@@ -272,7 +278,24 @@ fn change(generator: &mut SchemaGenerator) -> Value {
     })
 }
 
-/// The writes of the API that are carried out from here, and flows.
+fn draft(generator: &mut SchemaGenerator) -> Value {
+    let fine = json!({
+        "description": "The errors of the draft with their lines, or the plan of it.",
+        "content": content(&generator.subschema_for::<DraftView>()),
+    });
+    json!({
+        "summary": "Checks and plans a draft of a scenario (`--new`, `--plan`). The server keeps no draft, and reads no file that one names.",
+        "parameters": own(),
+        "requestBody": {
+            "required": true,
+            "description": "The scenario.",
+            "content": { "text/plain": { "schema": { "type": "string" } } },
+        },
+        "responses": responses(&[400, 401, 403, 411, 413, 421, 431, 503], &[(200, fine)]),
+    })
+}
+
+/// The writes of the API that are carried out from here, flows, and captures.
 fn order(generator: &mut SchemaGenerator) -> Schema {
     let all = Write::json_schema(generator).to_value();
     let verbs = all["oneOf"].as_array().into_iter().flatten();
@@ -287,7 +310,14 @@ fn order(generator: &mut SchemaGenerator) -> Schema {
         "required": ["flow"],
         "additionalProperties": false,
     });
-    let either: Vec<Value> = own.cloned().chain([flow]).collect();
+    let capture = json!({
+        "description": "Captures frames.",
+        "type": "object",
+        "properties": { "capture": generator.subschema_for::<CaptureFor>() },
+        "required": ["capture"],
+        "additionalProperties": false,
+    });
+    let either: Vec<Value> = own.cloned().chain([flow, capture]).collect();
     json_schema!({ "description": "The change.", "oneOf": either })
 }
 

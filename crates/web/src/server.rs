@@ -12,6 +12,8 @@ use tungstenite::handshake::derive_accept_key;
 
 use crate::answers;
 use crate::behind::step_back;
+use crate::captures::Captures;
+use crate::drafts::Drafts;
 use crate::flows::Flows;
 use crate::guard::{Guard, Refusal};
 use crate::http::{Answer, BadRequest, Head, REQUEST_WITHIN, Request};
@@ -53,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) write: bool,
     pub(crate) shell: Option<ShellProgram>,
     pub(crate) flows: Flows,
+    pub(crate) captures: Captures,
+    pub(crate) drafts: Drafts,
     guard: Guard,
     sessions: Sessions,
     on_used: Option<OnUsed>,
@@ -82,6 +86,8 @@ impl Server {
             write: options.write,
             shell: options.shell,
             flows: Flows::new(options.program),
+            captures: Captures::default(),
+            drafts: Drafts::default(),
             guard: Guard::new(port),
             sessions: Sessions::new()?,
             on_used: options.on_used,
@@ -212,7 +218,10 @@ impl Shared {
         if let Some(file) = page::file(&head).filter(|_| get) {
             return Some(file);
         }
-        let posts = matches!(head.path.as_str(), "/api/session" | "/api/do");
+        let posts = matches!(
+            head.path.as_str(),
+            "/api/session" | "/api/do" | "/api/draft"
+        );
         if !head.path.starts_with("/api/") {
             return Some(Answer::refused(404, "there is nothing here"));
         }
@@ -237,6 +246,10 @@ impl Shared {
             return Some(answers::get(self, &head));
         }
         match self.body(request, stream, end) {
+            Ok(text) if head.path == "/api/draft" => {
+                step_back();
+                Some(answers::draft(self, &text))
+            }
             Ok(body) => Some(answers::change(self, &body)),
             Err(answer) => answer,
         }

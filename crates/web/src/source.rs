@@ -54,6 +54,15 @@ impl Source {
         }
     }
 
+    /// The scenario with which a new one begins. It has no file, by which the page knows that a scenario is to be built.
+    ///
+    /// # Errors
+    /// If the scenario is not valid, which a test excludes.
+    pub fn draft() -> Result<Self, Error> {
+        let first = include_bytes!("first.yaml");
+        Scenario::given("", first, Vec::new()).map(Self::plan)
+    }
+
     /// A running lab or box.
     ///
     /// # Errors

@@ -8,8 +8,8 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
 use crate::views::{
-    Columns, FlowNow, LinkView, NodeState, RunView, SeriesView, SocketMessage, Timeline, TrackView,
-    World,
+    Columns, DraftView, FlowNow, LinkView, NodeState, RunView, SeriesView, SocketMessage, Timeline,
+    TrackView, World,
 };
 
 /// One property for each document, so that one schema holds them all.
@@ -32,6 +32,7 @@ struct Documents {
     networks: Vec<NetworkShown>,
     flows: Vec<FlowNow>,
     told: SocketMessage,
+    draft: DraftView,
 }
 
 /// All types, in the order of their names.

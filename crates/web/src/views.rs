@@ -298,6 +298,75 @@ pub struct FlowNow {
     pub ended: bool,
 }
 
+/// A draft of a scenario: its errors, or its plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DraftView {
+    /// In the order of their lines; empty for a valid scenario.
+    pub errors: Vec<DraftError>,
+    /// The plan; absent if there are errors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Box<DraftPlan>>,
+}
+
+/// An error of a draft.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DraftError {
+    /// Line of the text, from 1; 0 if no line causes it alone.
+    pub line: u32,
+    /// The error in words.
+    pub message: String,
+    /// The reason, what was probably meant, the allowed values and the next step, as far as there are any.
+    pub help: Vec<String>,
+}
+
+/// The plan of a draft.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DraftPlan {
+    /// Data that no step changes.
+    pub world: World,
+    /// The first step as hexadecimal digits, in the format of binary messages on the page's socket.
+    pub step_hex: String,
+    /// Directed edges at lab time zero.
+    pub edges: usize,
+    /// Lab time that was sampled for `stations` and `flows`, seconds.
+    pub sampled_s: f64,
+    /// All stations.
+    pub stations: Vec<DraftStation>,
+    /// All flows between two nodes.
+    pub flows: Vec<DraftFlow>,
+    /// Values that are valid but probably a mistake.
+    pub warnings: Vec<String>,
+}
+
+/// A station of a draft.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DraftStation {
+    /// Its name.
+    pub station: String,
+    /// Time without a usable ground link, seconds.
+    pub dark_s: f64,
+    /// Changes of its satellites.
+    pub handovers: u64,
+}
+
+/// A flow of a draft.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DraftFlow {
+    /// Its name.
+    pub flow: String,
+    /// One end.
+    pub from: String,
+    /// The other.
+    pub to: String,
+    /// Share of the flow's time with a path; `null` if no part of it was sampled.
+    pub path_ratio: Option<f64>,
+    /// Least one-way delay at lab time zero, nanoseconds; absent without a path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_ns: Option<u64>,
+    /// The nodes of that path, in their order.
+    pub nodes: Vec<String>,
+}
+
 /// A refused request with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {

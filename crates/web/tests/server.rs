@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use constel_web::CONNECTIONS;
 use constel_web::frame::MAGIC;
-use constel_web::views::{LinkView, Mode, Timeline, World};
+use constel_web::views::{DraftView, LinkView, Mode, Timeline, World};
 use served::served;
 
 fn upgrade(port: u16, fields: &str) -> String {
@@ -309,4 +309,24 @@ fn who_does_not_read_is_dropped_and_nobody_waits_for_him() {
         "{:?}",
         began.elapsed()
     );
+}
+
+#[test]
+fn a_draft_is_checked_and_planned_for_a_session_and_from_the_page_alone() {
+    let served = served();
+    let text = "constel: 1\nname: mine\nduration: 60\n";
+    assert_eq!(served.post("/api/draft", &served.own(), text).status, 401);
+    let cookie = served.cookie();
+    assert_eq!(served.post("/api/draft", &cookie, text).status, 403);
+    assert_eq!(served.get("/api/draft", &cookie).status, 405);
+    let own = format!("{}{cookie}", served.own());
+    let view: DraftView = served.post("/api/draft", &own, text).json();
+    assert_eq!(view.plan, None);
+    let lines: Vec<u32> = view.errors.iter().map(|error| error.line).collect();
+    assert!(lines.contains(&3), "{:?}", view.errors);
+    // The scenario with which a new one begins is valid.
+    let first = include_str!("../src/first.yaml");
+    let view: DraftView = served.post("/api/draft", &own, first).json();
+    assert_eq!(view.errors, []);
+    assert_eq!(view.plan.unwrap().world.name, "new");
 }

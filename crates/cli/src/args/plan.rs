@@ -60,8 +60,8 @@ pub(crate) struct IntervalArgs {
     /// Coverage: dark time of each station, and the share of time in which each flow has a path.
     #[arg(long, group = "product", conflicts_with = "at")]
     pub(crate) coverage: bool,
-    /// Write the lab in another tool's format: czml, oem and csv over the interval, svg (a map) at `--at`, hypatia and starperf
-    /// as folders.
+    /// Write the lab in another tool's format: czml, oem and csv over the interval, svg (a map), dot, drawio and graphml (graphs)
+    /// at `--at`, hypatia and starperf as folders.
     #[arg(long, value_name = "FORMAT", group = "product")]
     pub(crate) export: Option<Format>,
     /// File or folder for the export. Default: standard output, for formats of one file.
@@ -94,6 +94,12 @@ pub(crate) enum Format {
     Czml,
     /// A map.
     Svg,
+    /// A graph for Graphviz.
+    Dot,
+    /// A graph for draw.io (diagrams.net).
+    Drawio,
+    /// A graph for NetworkX, igraph and Gephi.
+    Graphml,
     /// CCSDS Orbit Ephemeris Message.
     Oem,
     /// Ephemerides as CSV.

@@ -27,15 +27,19 @@ pub(crate) fn run(lab: &Lab, format: Format, args: &Plan) -> Outcome {
         ));
     }
     let map = format == Format::Svg;
-    if map && (over.from.is_some() || over.to.is_some() || over.every.is_some()) {
+    let instant = map || matches!(format, Format::Dot | Format::Drawio | Format::Graphml);
+    if instant && (over.from.is_some() || over.to.is_some() || over.every.is_some()) {
         return Err(Failure::Usage(
-            "a map shows one instant: take --at".to_owned(),
+            "a map or a graph shows one instant: take --at".to_owned(),
         ));
     }
-    if !map && (args.at != TimeSpan::from_ns(0) || over.paths.is_some()) {
+    if !instant && args.at != TimeSpan::from_ns(0) {
         return Err(Failure::Usage(
-            "--at and --paths go with --export svg".to_owned(),
+            "--at goes with --export svg, dot, drawio and graphml".to_owned(),
         ));
+    }
+    if !map && over.paths.is_some() {
+        return Err(Failure::Usage("--paths goes with --export svg".to_owned()));
     }
     match format {
         Format::Svg => {
@@ -49,6 +53,15 @@ pub(crate) fn run(lab: &Lab, format: Format, args: &Plan) -> Outcome {
                 over.out.as_deref(),
                 &exports::svg(lab, args.at, &pairs).map_err(failure)?,
             )?;
+        }
+        Format::Dot | Format::Drawio | Format::Graphml => {
+            let graph = exports::graph(lab, args.at).map_err(failure)?;
+            let text = match format {
+                Format::Dot => graph.dot(),
+                Format::Drawio => graph.drawio(),
+                _ => graph.graphml(),
+            };
+            put(over.out.as_deref(), &text)?;
         }
         Format::Czml => {
             let mut text = Vec::new();

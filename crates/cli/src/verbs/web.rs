@@ -133,6 +133,9 @@ fn source(args: &Web) -> Result<(Source, Option<String>), Failure> {
     if let Some(file) = &args.plan {
         return Ok((Source::plan(scenario::load(file, &args.changes)?), None));
     }
+    if args.new && args.changes.settings().is_empty() {
+        return Ok((Source::draft()?, None));
+    }
     if !args.changes.settings().is_empty() {
         return Err(Failure::Usage(
             "--set and --seed go with --plan: a lab, or what one left, is what it is".into(),
