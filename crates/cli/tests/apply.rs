@@ -11,9 +11,6 @@ use support::host::Host;
 use support::lab::Lab;
 use support::{constel, json, scenario, stderr, stdout, until};
 
-/// Much longer than two steps.
-const SOON: Duration = Duration::from_secs(30);
-
 const FIRST: &str = "traffic:
   - {name: first, at: 1 s, for: 50 s, ping: {from: west, to: east, interval: 100 ms}}
 ";
@@ -58,7 +55,7 @@ fn flows_come_and_go_in_a_running_lab() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario::small(dir.path(), "flows.yaml", "{mode: computed}", FIRST);
     let mut lab = Lab::up("apply-flows", &file, dir.path(), &[]);
-    until(SOON, "the first flow runs", || {
+    until("the first flow runs", || {
         (lines(&lab, "first") > 5).then_some(())
     });
     let file = scenario::small(dir.path(), "flows.yaml", "{mode: computed}", SECOND);
@@ -73,15 +70,15 @@ fn flows_come_and_go_in_a_running_lab() {
     assert_eq!(lines(&lab, "second"), 0);
     let done = json(&apply(&lab, &file, &["--json"]));
     assert_eq!(done["applied"], true, "{done}");
-    until(SOON, "the second flow has run", || {
+    until("the second flow has run", || {
         (lines(&lab, "second") > 40).then_some(())
     });
-    until(SOON, "the first flow has ended", || {
+    until("the first flow has ended", || {
         let before = lines(&lab, "first");
         std::thread::sleep(Duration::from_millis(500));
         (lines(&lab, "first") == before).then_some(())
     });
-    until(SOON, "the transfer has ended", || {
+    until("the transfer has ended", || {
         (lines(&lab, "bulk") > 5).then_some(())
     });
     lab.interrupt();
@@ -149,12 +146,12 @@ fn a_change_that_needs_a_restart_is_refused_before_anything_is_touched() {
     fs::write(&file, format!("{text}{storm}")).unwrap();
     let done = apply(&lab, &file, &[]);
     assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
-    until(SOON, "the station has no satellite", || {
+    until("the station has no satellite", || {
         satellite_of(&lab, "west").is_none().then_some(())
     });
     fs::write(&file, &text).unwrap();
     assert_eq!(apply(&lab, &file, &[]).status.code(), Some(0));
-    until(SOON, "the station is back", || satellite_of(&lab, "west"));
+    until("the station is back", || satellite_of(&lab, "west"));
     lab.interrupt();
     host.assert_as_before("after the test");
 }
@@ -172,12 +169,12 @@ fn a_station_is_attached_and_detached() {
         json(&constel(args))
     };
     station(&["detach", "west"]);
-    until(SOON, "it is dark", || {
+    until("it is dark", || {
         satellite_of(&lab, "west").is_none().then_some(())
     });
     let attached = station(&["attach", "west", &first]);
     assert_eq!(attached["stations"][0], "west");
-    until(SOON, "it has its satellite", || {
+    until("it has its satellite", || {
         (satellite_of(&lab, "west").as_ref() == Some(&first)).then_some(())
     });
     station(&["policy", "w*", "--to", "hysteresis=5deg"]);

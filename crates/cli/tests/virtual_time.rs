@@ -263,7 +263,7 @@ fn merged_shards_have_the_bytes_of_a_sweep_in_one_go() {
             ("SLURM_CPUS_PER_TASK", "2"),
         ];
         command.envs(array);
-        let shard = finish(command, WITHIN);
+        let shard = finish(command);
         assert_eq!(shard.status.code(), Some(0), "{}", stderr(&shard));
         // Without the other shard, half of the runs are missing.
         if task == "2" {
