@@ -407,7 +407,7 @@ fn pack_with_holes<W: Write>(
 }
 
 /// Widens the parts of a file to whole blocks of an archive, which is where readers expect each but the last to end. The end of
-/// a file counts as the begin of a hole: in a file that grows meanwhile, a part ends where the file did, in the middle of a
+/// a file counts as the begin of a hole: in a file that grows at the same time, a part ends where the file did, in the middle of a
 /// block, and others follow.
 fn in_blocks(parts: Vec<(u64, u64)>, length: u64) -> Vec<(u64, u64)> {
     const BLOCK_BYTES: u64 = 512;
