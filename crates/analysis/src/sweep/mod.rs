@@ -29,5 +29,6 @@ pub use compare::{Compared, Comparison, Noise, SAMPLED, Samples, Side};
 pub use design::{Axis, Cell, Design, DesignError, Record, Variant};
 pub use figures::{Figure, figures};
 pub use interval::Interval;
+pub use picture::Picture;
 pub use seeds::Seeds;
 pub use table::{Done, Row, Runs, Table};

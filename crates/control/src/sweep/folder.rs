@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 
 use constel_analysis::sweep::{Cell, Design, Done, Record, Table};
 use constel_api::summary::Summary;
+use constel_measure::plot::Look;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::error::Error;
 use crate::results::Run;
 
 const RECORD: &str = "sweep.json";
+/// The folder of the pictures.
+pub(crate) const PLOTS: &str = "plots";
 /// The folder of a seed's attempts begins with this.
 pub(crate) const SEED: &str = "seed-";
 
@@ -160,19 +163,29 @@ impl Folder {
     }
 
     /// The tables, in all forms.
-    pub(super) fn write(&self, table: &Table, done: &[Done]) -> Result<(), Error> {
+    pub(super) fn write(&self, table: &Table) -> Result<(), Error> {
         let json = serde_json::to_string_pretty(table).map_err(|error| Error::SweepFolder {
             path: self.dir.clone(),
             source: error.into(),
         })?;
         self.replace("table.json", &json)?;
         self.replace("table.csv", &table.csv())?;
-        self.replace("table.svg", &table.svg(done))
+        let plots = self.dir.join(PLOTS);
+        fs::create_dir_all(&plots).map_err(|source| Error::SweepFolder {
+            path: plots,
+            source,
+        })?;
+        for picture in table.pictures() {
+            let name = format!("{PLOTS}/{}.svg", picture.stem);
+            self.replace(&name, &picture.group.svg(&Look::default()))?;
+        }
+        Ok(())
     }
 
     /// Never half of a file, whatever ends this process.
     fn replace(&self, name: &str, text: &str) -> Result<(), Error> {
-        let (path, part) = (self.dir.join(name), self.dir.join(format!(".{name}.part")));
+        let path = self.dir.join(name);
+        let part = self.dir.join(format!(".{}.part", name.replace('/', "-")));
         let written = fs::write(&part, text).and_then(|()| fs::rename(&part, &path));
         written.map_err(|source| Error::SweepFolder { path, source })
     }
