@@ -159,7 +159,8 @@ def intervals(
             first = "95 % interval of the median" if not any(line.get_gid() == "interval" for line in ax.get_lines()) else None
             ax.plot(ends, [place, place], "-|", color="k", linewidth=1.2, markersize=8, label=first, gid="interval")
         rings = "a row" if place == 0 else None
-        ax.plot(xs, [place] * len(xs), "o", color="0.35", fillstyle="none", markersize=4, label=rings, gid="rows")
+        # Beside the interval, so that rows close together do not hide it.
+        ax.plot(xs, [place + 0.22] * len(xs), "o", color="0.35", fillstyle="none", markersize=4, label=rings, gid="rows")
         half = len(xs) // 2
         median = xs[half] if len(xs) % 2 else (xs[half - 1] + xs[half]) / 2
         ax.plot([median], [place], "D", color="k", markersize=5, label="median" if place == 0 else None, gid="median")

@@ -42,7 +42,8 @@ pub(crate) use node::{Node, NodeVerb};
 pub(crate) use plan::{Check, Format, IntervalArgs, Plan};
 pub(crate) use probe::Probe;
 pub(crate) use results::{
-    CompareRuns, CompareWith, ExportRun, PackRun, PlotRun, Results, ResultsVerb, TableFormat,
+    CompareRuns, CompareWith, ExportRun, PackRun, PictureFormat, PictureLook, PlotRun, Quantity,
+    Results, ResultsVerb, TableFormat,
 };
 pub(crate) use sweep::{Sweep, SweepMerge, SweepVerb};
 pub(crate) use test::Test;

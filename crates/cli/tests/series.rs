@@ -102,8 +102,8 @@ fn every_flow_has_its_series_its_row_and_its_picture() {
         );
         let picture = std::fs::read_to_string(picture.trim_end()).unwrap();
         let curve = match name {
-            "ping" | "tool" => "path, there and back",
-            _ => "throughput, Mbit/s",
+            "ping" | "tool" => ">shortest path<",
+            _ => "throughput (Mbit/s)",
         };
         assert!(picture.contains(curve) && picture.contains("</svg>"));
     }

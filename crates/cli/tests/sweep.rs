@@ -189,7 +189,12 @@ fn a_sweep_that_is_stopped_goes_on_where_it_was() {
             "{row}"
         );
     }
-    for name in ["table.json", "table.csv", "table.svg", "sweep.json"] {
+    for name in [
+        "table.json",
+        "table.csv",
+        "plots/fetch-throughput_mbps.svg",
+        "sweep.json",
+    ] {
         assert!(fs::metadata(out.join(name)).unwrap().len() > 100, "{name}");
     }
 

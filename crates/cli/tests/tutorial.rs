@@ -226,9 +226,9 @@ fn every_command_of_the_tutorial_does_what_it_says() {
         assert!(range.contains(&shortest_ns), "{shortest_ns} ns");
     }
     assert!(
-        fs::read_to_string(folder.join("study/table.svg"))
+        fs::read_to_string(folder.join("study/plots/download-throughput_mbps.svg"))
             .unwrap()
-            .contains("download: throughput_mbps")
+            .contains("throughput (Mbit/s)")
     );
     host.assert_as_before("after the tutorial");
 }

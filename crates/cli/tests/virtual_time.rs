@@ -280,8 +280,14 @@ fn merged_shards_have_the_bytes_of_a_sweep_in_one_go() {
     assert_eq!(merged.status.code(), Some(0), "{}", stderr(&merged));
 
     let [at_once, shards] = ["at-once", "shards"].map(|name| own.home().join(name));
-    for name in ["sweep.json", "table.json", "table.csv", "table.svg"] {
-        let [one, other] = [&at_once, &shards].map(|dir| fs::read(dir.join(name)).unwrap());
+    let plots = fs::read_dir(at_once.join("plots")).unwrap();
+    let mut names: Vec<String> = plots
+        .map(|plot| format!("plots/{}", plot.unwrap().file_name().display()))
+        .collect();
+    assert!(!names.is_empty());
+    names.extend(["sweep.json", "table.json", "table.csv"].map(str::to_owned));
+    for name in names {
+        let [one, other] = [&at_once, &shards].map(|dir| fs::read(dir.join(&name)).unwrap());
         assert!(one == other, "{name} differs");
     }
     assert_eq!(fs::read(shards.join("table.csv")).unwrap(), merged.stdout);

@@ -305,6 +305,22 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// A style file with a line that is not valid.
+    #[error("{}: {source}", .path.display())]
+    BadStyle {
+        /// The file.
+        path: PathBuf,
+        /// The line.
+        source: constel_measure::plot::StyleError,
+    },
+    /// Letters of a family that this host does not have.
+    #[error(
+        "the font `{0}` of the style file is not installed: `fc-list` prints those that are; SVG needs none, and without `font.family` every format works"
+    )]
+    NoFont(String),
+    /// A picture could not be converted.
+    #[error("cannot convert the picture: {0}")]
+    Picture(String),
     /// A thread could not be started.
     #[error("no thread can be started: {0}")]
     Thread(std::io::Error),
@@ -353,6 +369,8 @@ impl Error {
             | Self::BadSweep(_)
             | Self::BadProcess { .. }
             | Self::NoFlow { .. }
+            | Self::BadStyle { .. }
+            | Self::NoFont(_)
             | Self::NoTable { .. }
             | Self::NotPacked(_)
             | Self::NotShown(_)
@@ -380,6 +398,7 @@ impl Error {
             | Self::Host(_)
             | Self::NoDocument { .. }
             | Self::Unwritable { .. }
+            | Self::Picture(_)
             | Self::BadDocument { .. }
             | Self::BadTable { .. }
             | Self::Process(_)

@@ -10,7 +10,7 @@
 //! * [`list`], [`Observer`] and [`Lab`]: labs of other processes, by name. An observer can only read; a lab can also be
 //!   changed, entered and taken down.
 //! * [`run_box`]: a network between two interfaces of the host, by [rules](load_rules), or of a [scenario](load_box).
-//! * [`results`]: the results of runs.
+//! * [`results`]: the results of runs; [`picture`]: files of pictures.
 //! * [`mod@sweep`]: many runs of one scenario, with their summary.
 //! * [`images`]: images of nodes: import, list, show, remove, prune.
 //! * [`clean`], [`doctor`]: the host.
@@ -52,6 +52,7 @@ mod many;
 pub mod metrics;
 mod middlebox;
 mod node;
+pub mod picture;
 pub mod results;
 mod run;
 mod scenario;

@@ -2,18 +2,21 @@
 
 mod compare;
 mod export;
+mod marks;
 mod measured;
 mod pack;
 mod picture;
 mod ports;
 mod samples;
+mod series;
 mod table;
 
 pub use compare::compare;
-pub use constel_analysis::sweep::{Compared, Comparison, Noise};
+pub use constel_analysis::sweep::{Compared, Comparison, Noise, Picture};
 pub use export::{Exported, Format, export, tables};
 pub use measured::{compare_with, read_recording};
 pub use pack::{Packed, pack};
+pub use picture::Quantity;
 pub use table::{COLUMNS, rows as flow_rows};
 
 use std::path::{Path, PathBuf};
@@ -27,6 +30,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::sweep::Table;
 
 const MANIFEST: &str = "manifest.json";
 const SUMMARY: &str = "summary.json";
@@ -68,6 +72,22 @@ pub fn list(dir: &Path) -> Result<Vec<ListedRun>, Error> {
     let mut runs: Vec<Run> = runs.collect();
     runs.sort_by(|a, b| a.dir.cmp(&b.dir));
     runs.iter().map(Run::listed).collect()
+}
+
+/// Returns the pictures of a sweep, and the folder that they are in; `None` if the folder is not a sweep's.
+///
+/// # Errors
+/// [`Error::NoDocument`], [`Error::BadDocument`] for its table.
+pub fn pictures_of_sweep(dir: &Path) -> Result<Option<(PathBuf, Vec<Picture>)>, Error> {
+    let path = dir.join("table.json");
+    let text = match files::read_text(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(Error::NoDocument { path, source }),
+    };
+    let table: Table =
+        serde_json::from_str(&text).map_err(|source| Error::BadDocument { path, source })?;
+    Ok(Some((dir.join(crate::sweep::PLOTS), table.pictures())))
 }
 
 /// The results of one run.

@@ -27,7 +27,7 @@ use crate::error::Error;
 use crate::node::require_privilege;
 use crate::scenario::Scenario;
 use folder::Folder;
-pub(crate) use folder::{SEED, State as Attempts};
+pub(crate) use folder::{PLOTS, SEED, State as Attempts};
 use runner::{Ended, Runner};
 
 /// How a sweep is made.
@@ -100,7 +100,7 @@ fn read(file: &Path) -> Result<String, Error> {
 }
 
 /// Executes all missing runs, and summarises them. The folder also gets the table as `table.json`, `table.csv` and
-/// `table.svg`, even if the sweep was stopped. A shard leaves these files to [`merge`].
+/// pictures in `plots`, even if the sweep was stopped. A shard leaves these files to [`merge`].
 ///
 /// # Errors
 /// [`Error::Unprivileged`]; [`Error::BadSweep`] if the folder belongs to another sweep or is in use; [`Error::SweepFolder`];
@@ -150,7 +150,7 @@ pub fn sweep(
     let runs = folder.done(&cells)?;
     let table = Table::of(design, &runs, options.trustworthy_only);
     if options.shard.is_none() {
-        folder.write(&table, &runs)?;
+        folder.write(&table)?;
     }
     match outcome.fatal {
         Some(error) => Err(error),

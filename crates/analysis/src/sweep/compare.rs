@@ -6,7 +6,7 @@ use constel_api::summary::Summary;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::sweep::figures::{Figure, figures, rank};
+use crate::sweep::figures::{Figure, figure, figures, rank};
 use crate::sweep::interval::{Interval, mean_and_variance};
 
 /// The chance that a comparison reports a difference that does not exist, over all its rows together.
@@ -20,22 +20,14 @@ pub type Samples = Vec<(f64, f64)>;
 
 /// The names of a flow's samples in a comparison of single runs, in the units of the names.
 pub const SAMPLED: [Figure; 4] = [
-    Figure {
-        name: "rtt_mean_ms",
-        unit: "ms",
-    },
-    Figure {
-        name: "owd_mean_ms",
-        unit: "ms",
-    },
-    Figure {
-        name: "owd_back_mean_ms",
-        unit: "ms",
-    },
-    Figure {
-        name: "throughput_mean_mbps",
-        unit: "Mbit/s",
-    },
+    figure("rtt_mean_ms", "ms", "mean round-trip time"),
+    figure("owd_mean_ms", "ms", "mean one-way delay"),
+    figure(
+        "owd_back_mean_ms",
+        "ms",
+        "mean one-way delay of the reverse path",
+    ),
+    figure("throughput_mean_mbps", "Mbit/s", "mean throughput"),
 ];
 
 /// One side of a comparison.

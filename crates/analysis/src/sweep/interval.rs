@@ -1,11 +1,11 @@
 //! Statistics of repeats.
 
-use serde::Serialize;
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
 
 /// Mean of independent repeats, and where the true mean is with 95 % confidence, if repeats are spread as a normal
 /// distribution is (Student's t).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Repeats.
     pub n: usize,
@@ -17,6 +17,11 @@ pub struct Interval {
     pub min: f64,
     /// Largest repeat.
     pub max: f64,
+    /// The median: half of the repeats are at most this.
+    pub median: f64,
+    /// The interval that contains the true median with at least 95 % confidence, whatever the distribution of the repeats: two
+    /// of the repeats (order statistics). Absent with fewer than six repeats, whose whole range has less confidence.
+    pub median_ci95: Option<[f64; 2]>,
 }
 
 impl Interval {
@@ -33,14 +38,32 @@ impl Interval {
             let t = StudentsT::new(0.0, 1.0, n - 1.0).ok()?;
             Some(t.inverse_cdf(0.975) * (variance / n).sqrt())
         });
+        let mut sorted = repeats.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let half = sorted.len() / 2;
+        let median = match sorted.len() % 2 {
+            0 => f64::midpoint(sorted[half - 1], sorted[half]),
+            _ => sorted[half],
+        };
+        let outside = confident_outside(sorted.len());
         Some(Self {
             n: repeats.len(),
             mean,
             ci95,
             min: repeats.iter().copied().fold(f64::INFINITY, f64::min),
             max: repeats.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            median,
+            median_ci95: outside.map(|out| [sorted[out], sorted[sorted.len() - 1 - out]]),
         })
     }
+}
+
+/// The number of repeats on each side that are outside of the interval of the median: the most for which the interval has 95 %
+/// confidence. The number of repeats below the true median is binomial with 1/2.
+fn confident_outside(n: usize) -> Option<usize> {
+    let below = Binomial::new(0.5, n as u64).ok()?;
+    let allowed = |out: &usize| below.cdf(*out as u64) <= 0.025;
+    (0..n / 2).take_while(allowed).last()
 }
 
 /// Returns the arithmetic mean of one value or more, and, for two or more, the estimated variance of their
@@ -82,6 +105,21 @@ mod tests {
                 (n as usize, -1.0, 1.0)
             );
         }
+    }
+
+    /// The ranks of Conover's table A3 and of the usual tables of the median: 1 and 6 of six, 2 and 9 of ten, 6 and 15 of
+    /// twenty, 40 and 61 of a hundred.
+    #[test]
+    fn the_interval_of_the_median_is_of_two_repeats() {
+        for (n, low, high) in [(6, 1, 6), (10, 2, 9), (20, 6, 15), (100, 40, 61)] {
+            let repeats: Vec<f64> = (1..=n).rev().map(f64::from).collect();
+            let interval = Interval::of(&repeats).unwrap();
+            let expected = [f64::from(low), f64::from(high)];
+            assert_eq!(interval.median_ci95, Some(expected), "{n}");
+            assert_eq!(interval.median, (f64::from(n) + 1.0) / 2.0);
+        }
+        let few = Interval::of(&[3.0, 1.0, 2.0, 9.0, 8.0]).unwrap();
+        assert_eq!((few.median, few.median_ci95), (3.0, None));
     }
 
     #[test]

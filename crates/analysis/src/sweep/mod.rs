@@ -31,6 +31,7 @@ pub use compare::{Compared, Comparison, Noise, SAMPLED, Samples, Side};
 pub use design::{Axis, Cell, Design, DesignError, Variant};
 pub use figures::{Figure, figures};
 pub use interval::Interval;
+pub use picture::Picture;
 pub use record::{Record, RecordedChoice};
 pub use seeds::Seeds;
 pub use shard::Shard;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use constel_api::summary::{FlowStatus, Summary};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::sweep::design::{Design, Variant};
 use crate::sweep::figures::{Figure, figures, rank};
@@ -22,7 +22,7 @@ pub struct Done {
 }
 
 /// One figure of one flow, over the runs of one combination.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The settings that differ from the other variants.
     pub variant: String,
@@ -34,10 +34,12 @@ pub struct Row {
     /// Over the repeats.
     #[serde(flatten)]
     pub interval: Interval,
+    /// The value of each run.
+    pub values: Vec<f64>,
 }
 
 /// The runs of one combination.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Runs {
     /// The settings that differ from the other variants.
     pub variant: String,
@@ -56,7 +58,7 @@ pub struct Runs {
 }
 
 /// A sweep in numbers.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Table {
     /// Version of this document.
     pub version: u32,
@@ -104,6 +106,7 @@ impl Table {
                     flow: flow.to_owned(),
                     figure: *figure,
                     interval: Interval::of(values)?,
+                    values: values.clone(),
                 };
                 Some(((flow, rank, variant), row))
             })
@@ -122,7 +125,8 @@ impl Table {
     /// All rows as CSV, with a head.
     #[must_use]
     pub fn csv(&self) -> String {
-        let mut text = String::from("variant,flow,figure,n,mean,ci95,min,max\n");
+        let mut text =
+            String::from("variant,flow,figure,n,mean,ci95,min,max,median,median_low,median_high\n");
         for row in &self.rows {
             let Interval {
                 n,
@@ -130,12 +134,16 @@ impl Table {
                 ci95,
                 min,
                 max,
+                median,
+                median_ci95,
             } = row.interval;
+            let [low, high] = [0, 1]
+                .map(|end| median_ci95.map_or_else(String::new, |ends| ends[end].to_string()));
             let ci95 = ci95.map_or_else(String::new, |half| half.to_string());
             let (variant, flow) = (cell(&row.variant), cell(&row.flow));
             let _ = writeln!(
                 text,
-                "{variant},{flow},{},{n},{mean},{ci95},{min},{max}",
+                "{variant},{flow},{},{n},{mean},{ci95},{min},{max},{median},{low},{high}",
                 row.figure.name
             );
         }

@@ -238,6 +238,7 @@ pub(super) const RESULTS: &str = "\
 Examples:
   constel results
   constel results plot results/first
+  constel results plot results/first ping --format pdf --width 3.4in
   constel results compare results/first results/second
   constel results compare-with results/first ping.txt";
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use constel_control::picture::Width;
 use constel_units::TimeSpan;
 
 /// `results`.
@@ -26,7 +27,7 @@ pub(crate) struct Results {
 /// Operations on results.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ResultsVerb {
-    /// Plot flows' samples over lab time, or interfaces' counters, as SVG.
+    /// Plot flows' samples over lab time, interfaces' counters, or a sweep's figures, as SVG, PDF or PNG.
     Plot(PlotRun),
     /// Compare two runs, or two folders of repeated runs.
     Compare(CompareRuns),
@@ -88,6 +89,12 @@ pub(crate) struct CompareRuns {
     pub(crate) a: PathBuf,
     /// Folder of the other run or runs; differences are B minus A.
     pub(crate) b: PathBuf,
+    /// Folder for pictures, one for each figure: both medians with their intervals. Older pictures are replaced.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) plot: Option<PathBuf>,
+    /// The look of the pictures.
+    #[command(flatten)]
+    pub(crate) look: PictureLook,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
@@ -118,7 +125,7 @@ pub(crate) struct CompareWith {
 /// `results plot`.
 #[derive(Debug, Args)]
 pub(crate) struct PlotRun {
-    /// Folder of the run.
+    /// Folder of a run, or of a sweep.
     pub(crate) run: PathBuf,
     /// Name of a flow. Default: all flows with samples.
     #[arg(group = "one picture")]
@@ -126,8 +133,60 @@ pub(crate) struct PlotRun {
     /// Plot received and sent bytes of interfaces instead of flows, for a run with `--profile`.
     #[arg(long, group = "one picture", conflicts_with = "flow")]
     pub(crate) ports: bool,
+    /// Plot one quantity of the flows alone.
+    #[arg(long, value_enum, value_name = "QUANTITY", conflicts_with = "ports")]
+    pub(crate) only: Option<Quantity>,
     /// File for the picture; an older one is replaced. Only with FLOW or `--ports`. Default: `flows/FLOW.svg` or
-    /// `interfaces.svg` in the run's folder.
+    /// `interfaces.svg` in the run's folder, `plots/FLOW-FIGURE.svg` in a sweep's.
     #[arg(long, value_name = "FILE", requires = "one picture")]
     pub(crate) out: Option<PathBuf>,
+    /// The look.
+    #[command(flatten)]
+    pub(crate) look: PictureLook,
+}
+
+/// A quantity of flows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Quantity {
+    /// Round-trip times.
+    RoundTrip,
+    /// One-way delays.
+    OneWay,
+    /// Throughput.
+    Throughput,
+}
+
+/// The format and the look of pictures.
+#[derive(Debug, Args)]
+pub(crate) struct PictureLook {
+    /// Format of the picture. Default: that of the ending of `--out`, else svg.
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<PictureFormat>,
+    /// Width of the picture, with the unit in, cm, mm, pt or px. A column of a paper has `3.4in`. Default: 6.5in.
+    #[arg(long, value_name = "WIDTH")]
+    pub(crate) width: Option<Width>,
+    /// Style file: letters, lines and colours, by keys of matplotlib's style files.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) style: Option<PathBuf>,
+    /// Draw no title: the caption of a paper replaces it.
+    #[arg(long)]
+    pub(crate) no_title: bool,
+}
+
+impl PictureLook {
+    /// Whether any of the options was given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.format.is_some() || self.width.is_some() || self.style.is_some() || self.no_title
+    }
+}
+
+/// The format of a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PictureFormat {
+    /// SVG.
+    Svg,
+    /// PDF with embedded letters.
+    Pdf,
+    /// PNG.
+    Png,
 }

@@ -3,6 +3,7 @@
 mod compare;
 mod compare_with;
 mod export;
+mod plot;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,14 +12,14 @@ use constel_control::Error;
 use constel_control::results::{COLUMNS, ListedRun, Run, flow_rows, list};
 
 use super::run::summary_text;
-use crate::args::{PackRun, PlotRun, Results, ResultsVerb};
+use crate::args::{PackRun, Results, ResultsVerb};
 use crate::exit::{Exit, Outcome};
 use crate::output;
 
 /// A folder with a `manifest.json` is one run; any other is a folder of runs.
 pub(crate) fn run(args: &Results) -> Outcome {
     match &args.verb {
-        Some(ResultsVerb::Plot(args)) => return plot(args),
+        Some(ResultsVerb::Plot(args)) => return plot::run(args),
         Some(ResultsVerb::Compare(args)) => return compare::run(args),
         Some(ResultsVerb::CompareWith(args)) => return compare_with::run(args),
         Some(ResultsVerb::Export(args)) => return export::run(args),
@@ -91,24 +92,6 @@ fn quoted(cell: &str) -> String {
     }
 }
 
-/// Plots the flows with samples, one of them, or interfaces; prints the names of the files.
-fn plot(args: &PlotRun) -> Outcome {
-    let run = one(&args.run)?;
-    if args.ports {
-        let own = run.ports_picture_file();
-        return draw(&run.ports_picture()?, args.out.as_ref().unwrap_or(&own));
-    }
-    let flows = match &args.flow {
-        Some(flow) => vec![flow.clone()],
-        None => run.flows_with_samples(),
-    };
-    for flow in flows {
-        let own = run.picture_file(&flow);
-        draw(&run.picture(&flow)?, args.out.as_ref().unwrap_or(&own))?;
-    }
-    Ok(Exit::Done)
-}
-
 /// Writes the bundle, and prints how another machine uses it.
 fn pack(args: &PackRun) -> Outcome {
     let run = one(&args.run)?;
@@ -149,16 +132,6 @@ fn one(dir: &Path) -> Result<Run, Error> {
             Ok(_) => std::io::Error::other("it has no manifest.json, so it is not one run's"),
         },
     })
-}
-
-/// Writes a picture and prints its path.
-fn draw(picture: &str, to: &Path) -> Outcome {
-    std::fs::write(to, picture).map_err(|source| Error::Unwritable {
-        path: to.to_owned(),
-        source,
-    })?;
-    output::text(&format!("{}\n", to.display()))?;
-    Ok(Exit::Done)
 }
 
 fn cells(run: &ListedRun) -> Vec<String> {

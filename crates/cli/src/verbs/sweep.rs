@@ -123,7 +123,7 @@ fn text(table: &Table) -> String {
     text.push('\n');
     text.push_str(&output::table(
         &[
-            "FLOW", "FIGURE", "VARIANT", "N", "MEAN", "+- 95 %", "MIN", "MAX",
+            "FLOW", "FIGURE", "VARIANT", "N", "P50", "MEAN", "+- 95 %", "MIN", "MAX",
         ],
         &rows,
     ));
@@ -148,12 +148,15 @@ fn cells(row: &Row) -> Vec<String> {
         ci95,
         min,
         max,
+        median,
+        ..
     } = row.interval;
     vec![
         row.flow.clone(),
         row.figure.name.to_owned(),
         row.variant.clone(),
         n.to_string(),
+        format!("{median:.3}"),
         format!("{mean:.3}"),
         output::or_dash(ci95.map(|half| format!("{half:.3}"))),
         format!("{min:.3}"),

@@ -1,64 +1,24 @@
 //! Pictures of flows: measurements over lab time, and the values from geometry.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use constel_measure::plot::{Curve, Mark, Panel, Style, svg};
+use constel_measure::plot::{Curve, Figure, Mark, MarkKind, Panel, Style};
 
 use super::Run;
+use super::marks::LAB_TIME;
 use super::samples::Table;
+use super::series::{PIECES, Series};
 use crate::error::Error;
 
-/// Maximum number of intervals of a curve. The minimum and the maximum of each interval are drawn.
-const PIECES: usize = 1_000;
-
-/// Changes of the path are marked where there are not more than this.
-const MARKED_CHANGES: usize = 40;
-
-/// A series of any length in bounded memory: the minimum and the maximum of each time interval. Intervals grow with the
-/// series.
-#[derive(Debug)]
-pub(super) struct Series {
-    piece_s: f64,
-    pieces: BTreeMap<u64, [(f64, f64); 2]>,
-}
-
-impl Series {
-    pub(super) fn new() -> Self {
-        Self {
-            piece_s: 1e-3,
-            pieces: BTreeMap::new(),
-        }
-    }
-
-    pub(super) fn put(&mut self, t_s: f64, value: f64) {
-        let point = (t_s, value);
-        self.join((t_s / self.piece_s) as u64, [point, point]);
-        while self.pieces.len() > PIECES {
-            self.piece_s *= 2.0;
-            for (piece, extremes) in std::mem::take(&mut self.pieces) {
-                self.join(piece / 2, extremes);
-            }
-        }
-    }
-
-    fn join(&mut self, piece: u64, [least, most]: [(f64, f64); 2]) {
-        let known = self.pieces.entry(piece).or_insert([least, most]);
-        if least.1 < known[0].1 {
-            known[0] = least;
-        }
-        if most.1 > known[1].1 {
-            known[1] = most;
-        }
-    }
-
-    /// Returns its points in order of time, without duplicates.
-    pub(super) fn points(&self) -> Vec<(f64, f64)> {
-        let mut points: Vec<(f64, f64)> = self.pieces.values().flatten().copied().collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        points.dedup();
-        points
-    }
+/// The quantity of a flow's picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantity {
+    /// Round-trip times.
+    RoundTrip,
+    /// One-way delays.
+    OneWay,
+    /// Throughput of the payload.
+    Throughput,
 }
 
 impl Run {
@@ -82,12 +42,13 @@ impl Run {
         self.dir().join("flows").join(format!("{flow}.csv"))
     }
 
-    /// Draws a flow: its samples over lab time, marked ones among them, the delays that geometry gives its path beneath,
-    /// and where the path changed. An SVG picture.
+    /// Returns the picture of a flow: its samples over lab time, late ones among them, and the delays that geometry gives its
+    /// path. Marks are changes of its path, handovers of its ends, failures, and changes by hand. Without `only` the
+    /// picture has a panel for each quantity that was measured.
     ///
     /// # Errors
-    /// [`Error::NoFlow`] when it has no samples; [`Error::NoDocument`] when they cannot be read.
-    pub fn picture(&self, flow: &str) -> Result<String, Error> {
+    /// [`Error::NoFlow`] when it has no samples; [`Error::NoDocument`] or [`Error::BadDocument`] when they cannot be read.
+    pub fn picture(&self, flow: &str, only: Option<Quantity>) -> Result<Figure, Error> {
         let known = self.flows_with_samples();
         if !known.iter().any(|name| name == flow) {
             return Err(Error::NoFlow {
@@ -100,48 +61,40 @@ impl Run {
         let geometry = Geometry::read(self.dir(), flow)?;
         let begin_s = measured.begin_s.min(geometry.begin_s);
         let begin_s = if begin_s.is_finite() { begin_s } else { 0.0 };
-        let title = match self.head() {
-            Ok(manifest) => format!("{}: {flow}", manifest.lab),
-            Err(_) => flow.to_owned(),
-        };
-        let mut panels = Vec::new();
-        let delays = [
-            curve("round trip", &measured.rtt, Style::Line),
-            curve("one way", &measured.owd, Style::Line),
-            curve("one way back", &measured.back, Style::Line),
+        let panels = [
+            (Quantity::RoundTrip, measured.round_trips(&geometry)),
+            (Quantity::OneWay, measured.one_ways()),
+            (Quantity::Throughput, measured.throughputs()),
         ];
-        let mut delays: Vec<Curve> = delays.into_iter().flatten().collect();
-        if !measured.rtt.pieces.is_empty() {
-            let path = curve("path, there and back", &geometry.path, Style::Dashed);
-            let shortest = curve("shortest path", &geometry.shortest, Style::Dashed);
-            delays.extend(path.into_iter().chain(shortest).map(held));
-        }
-        delays.extend(curve("marked", &measured.marked, Style::Dots));
-        delays.extend(curve("lost", &measured.lost, Style::Dots));
-        if !delays.is_empty() {
-            panels.push(Panel {
-                label: "delay, ms".to_owned(),
-                curves: delays,
-            });
-        }
-        let throughput = [
-            curve("throughput", &measured.throughput, Style::Line),
-            curve("marked", &measured.marked_throughput, Style::Dots),
-        ];
-        let throughput: Vec<Curve> = throughput.into_iter().flatten().collect();
-        if !throughput.is_empty() {
-            panels.push(Panel {
-                label: "throughput, Mbit/s".to_owned(),
-                curves: throughput,
-            });
-        }
-        Ok(svg(&title, begin_s, &panels, &geometry.changes))
+        let chosen = |quantity| only.is_none_or(|only| only == quantity);
+        let panels = panels.into_iter().filter(|(quantity, _)| chosen(*quantity));
+        let mut marks = geometry.changes;
+        marks.extend(self.marks(&self.ends(flow))?);
+        Ok(Figure {
+            title: self.titled(&format!("Flow {flow}")),
+            time_label: LAB_TIME.to_owned(),
+            begin_s,
+            panels: panels.filter_map(|(_, panel)| panel).collect(),
+            marks,
+            notes: measured.thinned().into_iter().collect(),
+        })
     }
 
-    /// Returns the path of a flow's picture.
+    /// Returns the nodes at the ends of a flow; none for a run that did not finish.
+    fn ends(&self, flow: &str) -> Vec<String> {
+        let flows = self.summary().map(|summary| summary.flows);
+        let flows = flows.unwrap_or_default().into_iter();
+        flows
+            .filter(|row| row.name == flow)
+            .flat_map(|row| [Some(row.from), row.to])
+            .flatten()
+            .collect()
+    }
+
+    /// Returns the path of a flow's picture, without the ending of its format.
     #[must_use]
-    pub fn picture_file(&self, flow: &str) -> PathBuf {
-        self.dir().join("flows").join(format!("{flow}.svg"))
+    pub fn picture_stem(&self, flow: &str) -> PathBuf {
+        self.dir().join("flows").join(flow)
     }
 }
 
@@ -152,6 +105,24 @@ pub(super) fn curve(name: &str, series: &Series, style: Style) -> Option<Curve> 
         points,
         style,
     })
+}
+
+fn panel(label: &str, curves: impl IntoIterator<Item = Option<Curve>>) -> Panel {
+    Panel {
+        label: label.to_owned(),
+        curves: curves.into_iter().flatten().collect(),
+        from_zero: false,
+    }
+}
+
+/// Returns the samples that met late frames of the emulation.
+fn late(series: &Series) -> Option<Curve> {
+    curve(&counted("emulation late", series), series, Style::Dots)
+}
+
+/// Returns the name of a curve with the number of its values.
+fn counted(name: &str, series: &Series) -> String {
+    format!("{name}, N = {}", series.count())
 }
 
 /// Returns a curve in which each value holds until the next one. Geometry changes in steps, and a slope between two paths
@@ -173,13 +144,71 @@ struct Measured {
     rtt: Series,
     owd: Series,
     back: Series,
-    lost: Series,
+    /// Lab times of lost probes, seconds.
+    lost: Vec<f64>,
     marked: Series,
     throughput: Series,
     marked_throughput: Series,
 }
 
 impl Measured {
+    /// The panel of round-trip times; `None` if none was measured.
+    fn round_trips(&self, geometry: &Geometry) -> Option<Panel> {
+        let curves = [
+            curve(&counted("measured", &self.rtt), &self.rtt, Style::Line),
+            curve("path", &geometry.path, Style::Dashed).map(held),
+            curve("shortest path", &geometry.shortest, Style::Dashed).map(held),
+            late(&self.marked),
+            self.losses(),
+        ];
+        (self.rtt.count() > 0).then(|| panel("round-trip time (ms)", curves))
+    }
+
+    /// The panel of one-way delays; `None` if none was measured.
+    fn one_ways(&self) -> Option<Panel> {
+        let curves = [
+            curve(&counted("forward", &self.owd), &self.owd, Style::Line),
+            curve(&counted("reverse", &self.back), &self.back, Style::Line),
+            self.losses(),
+        ];
+        (self.owd.count() + self.back.count() > 0).then(|| panel("one-way delay (ms)", curves))
+    }
+
+    /// The panel of throughput; `None` if none was measured.
+    fn throughputs(&self) -> Option<Panel> {
+        let throughput = &self.throughput;
+        let curves = [
+            curve(&counted("measured", throughput), throughput, Style::Line),
+            late(&self.marked_throughput),
+        ];
+        (throughput.count() > 0).then(|| Panel {
+            from_zero: true,
+            ..panel("throughput (Mbit/s)", curves)
+        })
+    }
+
+    fn losses(&self) -> Option<Curve> {
+        (!self.lost.is_empty()).then(|| Curve {
+            name: format!("lost, N = {}", self.lost.len()),
+            points: self.lost.iter().map(|t_s| (*t_s, 0.0)).collect(),
+            style: Style::Rug,
+        })
+    }
+
+    /// A note on curves that show the extremes of intervals in place of every value.
+    fn thinned(&self) -> Option<String> {
+        let all = [&self.rtt, &self.owd, &self.back, &self.throughput];
+        let thinned = all
+            .into_iter()
+            .filter(|s| s.count() as usize > s.points().len() && s.count() as usize > PIECES);
+        let longest_s = thinned.map(Series::piece_s).fold(0.0, f64::max);
+        (longest_s > 0.0).then(|| {
+            format!(
+                "Curves of more than {PIECES} values show the least and the greatest value of each interval of {longest_s:.3} s."
+            )
+        })
+    }
+
     fn read(dir: &Path, flow: &str) -> Result<Self, Error> {
         let mut table = Table::open(dir.join("flows").join(format!("{flow}.csv")))?;
         let mut seen = Self {
@@ -187,7 +216,7 @@ impl Measured {
             rtt: Series::new(),
             owd: Series::new(),
             back: Series::new(),
-            lost: Series::new(),
+            lost: Vec::new(),
             marked: Series::new(),
             throughput: Series::new(),
             marked_throughput: Series::new(),
@@ -215,7 +244,7 @@ impl Measured {
             mbps.into_iter()
                 .for_each(|mbps| seen.throughput.put(t_s, mbps));
             if matches!(fate.as_str(), "lost" | "unsent") {
-                seen.lost.put(t_s, 0.0);
+                seen.lost.push(t_s);
             }
             if marked == "1" {
                 ms(&rtt).into_iter().for_each(|ms| seen.marked.put(t_s, ms));
@@ -255,20 +284,15 @@ impl Geometry {
                 let us = cell.parse::<f64>().ok();
                 us.into_iter().for_each(|us| series.put(t_s, us / 1e3));
             }
-            // One entry more than the maximum marks that there are too many to draw.
-            if latest.as_ref().is_some_and(|latest| *latest != path)
-                && seen.changes.len() <= MARKED_CHANGES
-            {
+            if latest.as_ref().is_some_and(|latest| *latest != path) {
                 let name = match path.as_str() {
                     "" => "no path".to_owned(),
                     path => format!("path {path}"),
                 };
-                seen.changes.push(Mark { t_s, name });
+                let kind = MarkKind::Path;
+                seen.changes.push(Mark { t_s, name, kind });
             }
             latest = Some(path);
-        }
-        if seen.changes.len() > MARKED_CHANGES {
-            seen.changes.clear();
         }
         Ok(seen)
     }
@@ -276,6 +300,8 @@ impl Geometry {
 
 #[cfg(test)]
 mod tests {
+    use constel_measure::plot::Look;
+
     use super::*;
 
     #[test]
@@ -326,23 +352,6 @@ mod tests {
     }
 
     #[test]
-    fn long_series_keep_their_extremes() {
-        let mut series = Series::new();
-        for k in 0..100_000 {
-            let value = if k == 77_777 {
-                900.0
-            } else {
-                f64::from(k % 10)
-            };
-            series.put(f64::from(k) * 0.01, value);
-        }
-        assert!(series.pieces.len() <= PIECES && series.pieces.len() > PIECES / 4);
-        let points = series.points();
-        assert!(points.contains(&(777.77, 900.0)));
-        assert!(points.windows(2).all(|pair| pair[0].0 <= pair[1].0));
-    }
-
-    #[test]
     fn a_flow_is_drawn_over_its_geometry() {
         let dir = tempfile::tempdir().unwrap();
         let flows = dir.path().join("flows");
@@ -357,22 +366,27 @@ mod tests {
         std::fs::write(dir.path().join("paths.csv"), paths).unwrap();
         let run = Run::open(dir.path()).unwrap();
         assert_eq!(run.flows_with_samples(), ["ping"]);
-        let picture = run.picture("ping").unwrap();
+        let picture = run.picture("ping", None).unwrap().svg(&Look::default());
         for words in [
-            "round trip",
-            "one way back",
-            "path, there and back",
-            "shortest path",
-            "marked",
-            "lost",
-            ">path 2<",
-            ">no path<",
-            "delay, ms",
+            ">measured, N = 2<",
+            ">forward, N = 1<",
+            ">reverse, N = 1<",
+            ">path<",
+            ">shortest path<",
+            ">emulation late, N = 1<",
+            ">lost, N = 1<",
+            ">11 s: path 2<",
+            ">12 s: no path<",
+            ">round-trip time (ms)<",
+            ">one-way delay (ms)<",
+            ">lab time (s)<",
         ] {
             assert!(picture.contains(words), "{words}: {picture}");
         }
         assert!(!picture.contains("throughput"), "{picture}");
-        let error = run.picture("pin").unwrap_err().to_string();
+        let none = run.picture("ping", Some(Quantity::Throughput)).unwrap();
+        assert!(none.panels.is_empty());
+        let error = run.picture("pin", None).unwrap_err().to_string();
         assert!(error.contains("with samples: ping"), "{error}");
     }
 }

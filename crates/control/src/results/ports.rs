@@ -5,12 +5,14 @@ use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use constel_measure::plot::{Panel, Style, svg};
+use constel_measure::plot::{Figure, Panel, Style};
 use constel_scenario::model::SampleMetric;
 use constel_units::files;
 
 use super::Run;
-use super::picture::{Series, curve};
+use super::marks::LAB_TIME;
+use super::picture::curve;
+use super::series::Series;
 use crate::error::Error;
 
 /// Curves of single interfaces; all others are one.
@@ -146,12 +148,12 @@ fn last(folder: &Path, column: &str, width: usize) -> Result<Vec<u64>, Error> {
 }
 
 impl Run {
-    /// Draws the traffic of interfaces over lab time as an SVG picture: the six interfaces with most traffic separately, and
+    /// Returns the picture of the traffic of interfaces over lab time: the six interfaces with most traffic separately, and
     /// all others together.
     ///
     /// # Errors
     /// [`Error::NoDocument`] when the run had no `--profile`, or its files cannot be read.
-    pub fn ports_picture(&self) -> Result<String, Error> {
+    pub fn ports_picture(&self) -> Result<Figure, Error> {
         let folder = self.dir().join("interfaces");
         let (width, names) = names(&folder)?;
         let received = last(&folder, "rx_bytes.u64", width)?;
@@ -163,8 +165,8 @@ impl Run {
         places.sort_unstable();
         let mut panels = Vec::new();
         for (column, label) in [
-            ("tx_bytes.u64", "sent, Mbit/s"),
-            ("rx_bytes.u64", "received, Mbit/s"),
+            ("tx_bytes.u64", "sent (Mbit/s)"),
+            ("rx_bytes.u64", "received (Mbit/s)"),
         ] {
             let series = rates(&folder, column, width, &places, &others)?;
             let single = places
@@ -177,24 +179,24 @@ impl Run {
                 curves: drawn
                     .filter_map(|(series, (name, style))| curve(&name, series, style))
                     .collect(),
+                from_zero: true,
             });
         }
-        let title = match self.head() {
-            Ok(manifest) => format!("{}: interfaces", manifest.lab),
-            Err(_) => "interfaces".to_owned(),
-        };
-        Ok(svg(&title, 0.0, &panels, &[]))
-    }
-
-    /// Returns the path of the picture of interfaces.
-    #[must_use]
-    pub fn ports_picture_file(&self) -> PathBuf {
-        self.dir().join("interfaces.svg")
+        Ok(Figure {
+            title: self.titled("Traffic of interfaces"),
+            time_label: LAB_TIME.to_owned(),
+            begin_s: 0.0,
+            panels,
+            marks: self.marks(&[])?,
+            notes: Vec::new(),
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use constel_measure::plot::Look;
+
     use super::*;
 
     /// Results of others: counters at their limits, and an index without end.
@@ -214,7 +216,8 @@ mod tests {
         }
         let run = Run::open(dir.path()).unwrap();
         std::fs::write(folder.join("index.csv"), "place,node,port\n0,a,eth0\n").unwrap();
-        assert!(run.ports_picture().unwrap().starts_with("<svg"));
+        let picture = run.ports_picture().unwrap().svg(&Look::default());
+        assert!(picture.starts_with("<svg"));
         std::fs::write(folder.join("index.csv"), "\n".repeat(MOST_PLACES + 2)).unwrap();
         let error = run.ports_picture().unwrap_err().to_string();
         assert!(error.contains("more than 4000000 interfaces"), "{error}");
@@ -258,13 +261,13 @@ mod tests {
         assert_eq!(series[0].points(), [(0.025, 10.0), (0.1, 1.0)]);
         assert_eq!(series[1].points(), [(0.025, 0.00032), (0.1, 0.00016)]);
         let run = Run::open(dir.path()).unwrap();
-        let picture = run.ports_picture().unwrap();
+        let picture = run.ports_picture().unwrap().svg(&Look::default());
         for words in [
             "n8/net0",
             "n3/net0",
             "2 others together",
-            "sent, Mbit/s",
-            "received, Mbit/s",
+            "sent (Mbit/s)",
+            "received (Mbit/s)",
         ] {
             assert!(picture.contains(words), "{words}: {picture}");
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use constel_analysis::sweep::{Cell, Design, Done, Record, Shard, Table};
 use constel_api::summary::Summary;
+use constel_measure::plot::Look;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,8 @@ use crate::results::Run;
 const RECORD: &str = "sweep.json";
 /// The file by which a process holds a sweep or a run.
 const LOCK: &str = ".lock";
+/// The folder of the pictures.
+pub(crate) const PLOTS: &str = "plots";
 /// The folder of a seed's attempts begins with this.
 pub(crate) const SEED: &str = "seed-";
 
@@ -226,19 +229,27 @@ impl Folder {
     }
 
     /// The tables, in all forms.
-    pub(super) fn write(&self, table: &Table, done: &[Done]) -> Result<(), Error> {
+    pub(super) fn write(&self, table: &Table) -> Result<(), Error> {
         self.replace("table.json", &pretty(&self.dir, table)?)?;
         self.replace("table.csv", &table.csv())?;
-        self.replace("table.svg", &table.svg(done))
+        let plots = self.dir.join(PLOTS);
+        fs::create_dir_all(&plots).map_err(|source| Error::SweepFolder {
+            path: plots,
+            source,
+        })?;
+        for picture in table.pictures() {
+            let name = format!("{PLOTS}/{}.svg", picture.stem);
+            self.replace(&name, &picture.group.svg(&Look::default()))?;
+        }
+        Ok(())
     }
 
     /// Never half of a file, whatever ends this process. Shards may write the same file at a time.
     fn replace(&self, name: &str, text: &str) -> Result<(), Error> {
         let shard = self.shard.map_or(0, Shard::number);
-        let (path, part) = (
-            self.dir.join(name),
-            self.dir.join(format!(".{name}.{shard}.part")),
-        );
+        let path = self.dir.join(name);
+        let part = format!(".{}.{shard}.part", name.replace('/', "-"));
+        let part = self.dir.join(part);
         let written = fs::write(&part, text).and_then(|()| fs::rename(&part, &path));
         written.map_err(|source| failed(&path, source))
     }

@@ -67,7 +67,7 @@ pub fn merge(
         .filter(|cell| !with_result.contains(&(cell.variant.index, cell.seed)))
         .map(|cell| format!("{}, seed {}", cell.variant.label, cell.seed));
     let table = Table::of(&design, &runs, trustworthy_only);
-    folder.write(&table, &runs)?;
+    folder.write(&table)?;
     Ok(Merged {
         missing: missing.collect(),
         table,

@@ -3,11 +3,12 @@
 use std::fs;
 use std::sync::atomic::AtomicUsize;
 
+use super::folder::PLOTS;
 use super::*;
 
 const FAKE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/sweep/tests/fake-constel");
-/// The files that a sweep leaves beside its runs.
-const FILES: [&str; 4] = ["sweep.json", "table.json", "table.csv", "table.svg"];
+/// The files that a sweep leaves beside its runs and its pictures.
+const FILES: [&str; 3] = ["sweep.json", "table.json", "table.csv"];
 
 fn four_by(seeds: &[u64]) -> Design {
     let axes = vec!["a=1,2".parse().unwrap(), "b=x,y".parse().unwrap()];
@@ -63,8 +64,12 @@ fn calls(dir: &Path) -> Vec<String> {
 }
 
 fn assert_same_files(one: &Path, other: &Path) {
-    for name in FILES {
-        let [one, other] = [one, other].map(|dir| fs::read_to_string(dir.join(name)).unwrap());
+    let plots = fs::read_dir(one.join(PLOTS)).unwrap();
+    let plots = plots.map(|plot| format!("{PLOTS}/{}", plot.unwrap().file_name().display()));
+    let names: Vec<String> = FILES.map(str::to_owned).into_iter().chain(plots).collect();
+    assert!(names.len() > FILES.len());
+    for name in names {
+        let [one, other] = [one, other].map(|dir| fs::read_to_string(dir.join(&name)).unwrap());
         assert!(one.len() > 100, "{name}: {one}");
         assert_eq!(one, other, "{name}");
     }

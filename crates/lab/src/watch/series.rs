@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use constel_host::limits::memory_bytes;
-use constel_measure::plot::{Curve, Mark, Panel, Style, svg};
+use constel_measure::plot::{Curve, Figure, Look, Mark, MarkKind, Panel, Style};
 use constel_measure::results::Results;
 use constel_measure::rotating::Rotating;
 
@@ -194,8 +194,15 @@ impl Sampler {
     pub(crate) fn finish(mut self, title: &str, results: &Results) -> io::Result<()> {
         self.end();
         let mut state = self.shared.lock();
-        let picture = svg(title, 0.0, &panels(&state.picture.rows), &state.marks);
-        results.write("series.svg", picture.as_bytes())?;
+        let picture = Figure {
+            title: title.to_owned(),
+            time_label: "time since the beginning of the bring-up (s)".to_owned(),
+            begin_s: 0.0,
+            panels: panels(&state.picture.rows),
+            marks: state.marks.clone(),
+            notes: Vec::new(),
+        };
+        results.write("series.svg", picture.svg(&Look::default()).as_bytes())?;
         match std::mem::take(&mut state.file) {
             Rest::Failed(error) => Err(error),
             Rest::Waiting(_) | Rest::Written(_) => Ok(()),
@@ -232,6 +239,7 @@ impl Shared {
             state.marks.push(Mark {
                 t_s,
                 name: name.to_owned(),
+                kind: MarkKind::Stage,
             });
         }
         state.counts.insert(name.to_owned(), done);
@@ -297,6 +305,7 @@ fn panels(rows: &[Row]) -> Vec<Panel> {
     let panel = |label: &str, curves: Vec<Curve>| Panel {
         label: label.to_owned(),
         curves,
+        from_zero: true,
     };
     vec![
         panel(
@@ -308,19 +317,19 @@ fn panels(rows: &[Row]) -> Vec<Panel> {
             ],
         ),
         panel(
-            "correct routes, %",
-            vec![curve("of all nodes to the destinations picked", &|row| {
+            "correct routes (%)",
+            vec![curve("all nodes, to sampled destinations", &|row| {
                 row.looked.map(|look| 100.0 * look.right_ratio)
             })],
         ),
         panel(
-            "processors busy, %",
+            "processors busy (%)",
             vec![curve("whole machine", &|row| {
                 Some(100.0 * row.processor_ratio)
             })],
         ),
         panel(
-            "memory used, GiB",
+            "memory used (GiB)",
             vec![curve("whole machine", &|row| {
                 Some(row.memory_used_bytes as f64 / f64::from(1 << 30))
             })],

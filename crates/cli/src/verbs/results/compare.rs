@@ -2,17 +2,28 @@
 
 use constel_control::results::{Compared, Comparison, Noise, compare};
 
+use super::plot::Files;
 use crate::args::CompareRuns;
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
 /// Prints the differences. They do not change the exit code, because a difference is not a failure.
 pub(super) fn run(args: &CompareRuns) -> Outcome {
+    if args.plot.is_none() && args.look.is_given() {
+        return Err(Failure::Usage(
+            "--format, --width, --style and --no-title go with --plot".to_owned(),
+        ));
+    }
     let comparison = compare(&args.a, &args.b)?;
     if args.json {
         output::json(&comparison)?;
     } else {
         output::text(&text(&comparison))?;
+    }
+    if let Some(folder) = &args.plot {
+        // With `--json` the output is one document.
+        let files = Files::of(&args.look)?;
+        return files.draw_all(folder, &comparison.pictures(), args.json);
     }
     Ok(Exit::Done)
 }
