@@ -24,12 +24,12 @@ const files = new Map(made.outputFiles.map((file) => [file.path.endsWith(".css")
 files.set("index.html", readFileSync(join(here, "src/index.html")));
 files.set("land.json", Buffer.from(JSON.stringify(land())));
 
-/** Land, the borders of countries without their names, and the 300 largest cities. */
+/** Land, the borders of countries without their names, and the 1,000 largest cities. */
 function land() {
   const world = JSON.parse(readFileSync(join(here, "node_modules/world-atlas/countries-50m.json")));
   world.objects.countries.geometries = world.objects.countries.geometries.map(({ type, arcs }) => ({ type, arcs }));
-  const rows = readFileSync(join(here, "../scenarios/data/cities-top-1000-by-2025-population.csv"), "utf8").trimEnd().split("\n").slice(1, 301);
-  world.cities = rows.map((row) => row.split(",")).map(([, name, lat, lon]) => [name.replaceAll("-", " "), Number(Number(lat).toFixed(2)), Number(Number(lon).toFixed(2))]);
+  const rows = readFileSync(join(here, "../scenarios/data/cities-top-1000-by-2025-population.csv"), "utf8").trimEnd().split("\n").slice(1);
+  world.cities = rows.map((row) => row.split(",")).map(([, name, lat, lon]) => [name.replace(/-?\(.*/, "").replaceAll("-", " "), Number(Number(lat).toFixed(2)), Number(Number(lon).toFixed(2))]);
   return world;
 }
 

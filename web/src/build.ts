@@ -11,6 +11,8 @@ import { count, ms } from "./words";
 /** The draft is sent so long after the last change. */
 const QUIET_MS = 350;
 const KEPT = "constel-draft";
+/** Cities that the field offers: a list of all of them would be slow to draw. Others are found too. */
+const OFFERED = 300;
 
 type Keyed = Record<string, unknown>;
 
@@ -275,7 +277,7 @@ class Builder {
         el("legend", {}, `Stations (${draft.stations.length})`),
         ...draft.stations.map((one, i) => this.station(one, i)),
         this.cityBox,
-        el("datalist", { id: "cities" }, ...this.preview.cities.map(([name]) => el("option", { value: name }))),
+        el("datalist", { id: "cities" }, ...this.preview.cities.slice(0, OFFERED).map(([name]) => el("option", { value: name }))),
       ),
       el(
         "fieldset",

@@ -9,7 +9,7 @@ export type City = [string, number, number];
 export function named(view: string, far: number, zoom: number): number {
   const close = view === "globe" ? 2.4 / Math.max(0.05, far - 1) : view === "map" ? zoom * 1.2 : 0;
   if (close < 2) return 0;
-  return close < 4 ? 40 : close < 8 ? 120 : 300;
+  return close < 4 ? 60 : close < 7 ? 400 : 1000;
 }
 
 /** The direction of a city from the Earth's centre. */

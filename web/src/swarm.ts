@@ -5,8 +5,8 @@ import type { Vector } from "./arcs";
 import { formation, picture, relative, roundLength } from "./relative";
 import type { World } from "./types";
 
-/** Half of the picture's height, in the coordinates of the views that do not follow the Earth. */
-const HALF = 1.35;
+/** Half of the picture's width and height, and the longest axis, in the coordinates of the views that do not follow the Earth. */
+const [WIDE, HIGH, AXIS] = [2.7, 1.2, 0.9];
 
 export class Swarm {
   /** The angles of the eye, degrees. */
@@ -16,7 +16,8 @@ export class Swarm {
   /** Ends of the axes on the picture: along the track, radial, across the orbit. */
   axes: [number, number][] = [];
   chief: number;
-  private sizeKm = 0;
+  /** Coordinates a kilometre; 0: not yet known. */
+  private scale = 0;
 
   private constructor(
     private readonly craft: number[],
@@ -43,21 +44,22 @@ export class Swarm {
     const shift: Vector = [first[0] - chief[0], first[1] - chief[1], first[2] - chief[2]];
     const others = own.map((node) => at(node).map((one, i) => one + shift[i]) as Vector);
     const offsets = relative(first, later, spanS, others).map((one) => one.map((part) => part * unitKm) as Vector);
-    const most = Math.max(...offsets.map((one) => Math.hypot(...one)), 1e-6);
+    const flat = offsets.map((one) => picture(one, this.turn.lon, this.turn.lat));
+    const most = (axis: 0 | 1) => Math.max(...flat.map((one) => Math.abs(one[axis])), 1e-6);
+    const fit = Math.min(WIDE / most(0), HIGH / most(1));
     // The scale stays while the craft fit, so that their motion can be seen.
-    if (most > this.sizeKm || most < 0.4 * this.sizeKm) this.sizeKm = 1.15 * most;
-    const size = this.sizeKm;
-    const scale = (0.86 * HALF) / size;
+    if (!this.scale || fit < this.scale || fit > 2.5 * this.scale) this.scale = fit / 1.1;
+    const { scale } = this;
     const data = this.places.image.data as Float32Array;
     data.fill(0);
+    own.forEach((node, i) => data.set([flat[i][0] * scale, flat[i][1] * scale, 0, 1], 4 * node));
+    this.places.needsUpdate = true;
+    this.axisKm = roundLength(AXIS / scale);
+    const axis = this.axisKm;
     const draw = (offset: Vector): [number, number] => {
       const [x, y] = picture(offset, this.turn.lon, this.turn.lat);
       return [x * scale, y * scale];
     };
-    own.forEach((node, i) => data.set([...draw(offsets[i]), 0, 1], 4 * node));
-    this.places.needsUpdate = true;
-    this.axisKm = roundLength(size * 0.7);
-    const axis = this.axisKm;
     this.axes = [draw([axis, 0, 0]), draw([0, axis, 0]), draw([0, 0, axis])];
   }
 }
