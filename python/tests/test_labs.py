@@ -83,11 +83,6 @@ class Labs(unittest.TestCase):
         with tokyo.popen(["sleep", "600"]) as process:
             process.terminate()
             self.assertNotEqual(process.wait(10), 0)
-        tokyo.info_put("policy.json", "{}")
-        self.assertEqual(tokyo.exec("cat /run/constel/user/policy.json").stdout, "{}")
-        tokyo.info_remove("policy.json")
-        self.assertEqual(tokyo.exec("ls /run/constel/user").stdout, "")
-        tokyo.info_send({"do": "reload"})
         self.assertEqual(lab.networks(), [])
         self.assertIn("constel_nodes", lab.metrics())
         self.assertIn(NAME, [row["lab"] for row in constel.labs()])
@@ -191,6 +186,20 @@ class Labs(unittest.TestCase):
                 lab.sleep("60 s")
             self.assertTrue(lab.wait().finished)
         self.assertEqual(len(lab.results.flows), 0)
+
+    def test_information_of_nodes(self) -> None:
+        self.scenario = self.scenario.replace({"information": [{"nodes": ["tokyo"]}]})
+        with self.lab(traffic=False) as lab:
+            tokyo = lab["tokyo"]
+            tokyo.info_put("policy.json", "{}")
+            self.assertEqual(tokyo.exec("cat /run/constel/user/policy.json").stdout, "{}")
+            tokyo.info_send({"do": "reload"})
+            tokyo.info_remove("policy.json")
+            self.assertEqual(tokyo.exec("ls /run/constel/user").stdout, "")
+            kinds = [event.kind for event in lab.events(follow=False)]
+            self.assertEqual((kinds.count("user-file"), kinds.count("command")), (2, 1))
+            with self.assertRaises(constel.LabRefused):
+                lab["london"].info_put("policy.json", "{}")
 
     def test_a_lab_stays_until_it_is_taken_down(self) -> None:
         lab = self.scenario.up(name=NAME, results=self.folder / "stays", stays=True, traffic=False)

@@ -301,10 +301,10 @@ mod tests {
     /// The ends of the bar that is drawn for the only estimate, and its path.
     fn bar(picture: &str) -> (f64, f64, String) {
         // The first bar is that of the legend.
-        let path = picture
+        let mut path = picture
             .split("<path d=\"")
             .filter(|p| p.contains("stroke-width=\"1.20\""));
-        let path = path.skip(1).next().unwrap().split('"').next().unwrap();
+        let path = path.nth(1).unwrap().split('"').next().unwrap();
         let (from, rest) = path[1..].split_once(' ').unwrap();
         let to = rest.split_once('H').unwrap().1.split('M').next().unwrap();
         (from.parse().unwrap(), to.parse().unwrap(), path.to_owned())
