@@ -17,7 +17,7 @@ use crate::agent::list::{Known, reference, roster};
 use crate::agent::record::{Clock, ClockMethod, UnderlayAt};
 use crate::agent::underlay::is_patience;
 use crate::store::{LeaseId, Result, Store};
-use crate::underlay::{PING_BYTES, Ping};
+use crate::underlay::{Key, PING_BYTES, Ping};
 
 /// Interval at which the reference is determined again. Also the interval of requests through the store.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -66,7 +66,7 @@ struct Target {
     name: String,
     session: String,
     known: Comparison,
-    socket: Option<(UdpSocket, u64)>,
+    socket: Option<(UdpSocket, Key)>,
 }
 
 impl Measure<'_> {
@@ -120,7 +120,7 @@ impl Measure<'_> {
         let theirs = known.record.as_ref().and_then(|r| r.underlay.as_ref());
         target.socket = self.underlay.zip(theirs).and_then(|(ours, theirs)| {
             let socket = connected(ours.address, theirs.address).ok()?;
-            Some((socket, theirs.key))
+            Some((socket, theirs.key.clone()))
         });
         let mut answered = false;
         while let Some((socket, key)) = &target.socket
@@ -128,7 +128,7 @@ impl Measure<'_> {
             && !self.has_ended()
         {
             let asked = Instant::now();
-            if let Some(compared) = ping(socket, *key) {
+            if let Some(compared) = ping(socket, key) {
                 answered = true;
                 self.learn(target, compared, ClockMethod::Underlay);
             // The underlay does not answer at all, so the store is used for this round.
@@ -225,12 +225,12 @@ fn connected(ours: SocketAddr, theirs: SocketAddr) -> std::io::Result<UdpSocket>
     Ok(socket)
 }
 
-fn ping(socket: &UdpSocket, key: u64) -> Option<Compared> {
+fn ping(socket: &UdpSocket, key: &Key) -> Option<Compared> {
     let nonce = drawn().ok()?;
-    let question = Ping::Question { key, nonce };
+    let question = Ping::Question { nonce }.pack(key);
     let until = Instant::now() + PING_PATIENCE;
     let t1_ns = mono_ns();
-    socket.send(&question.pack()).ok()?;
+    socket.send(&question).ok()?;
     let mut bytes = [0; PING_BYTES + 1];
     loop {
         let left = until.saturating_duration_since(Instant::now());
@@ -245,18 +245,17 @@ fn ping(socket: &UdpSocket, key: u64) -> Option<Compared> {
             Err(_) => return None,
         };
         let t4_ns = mono_ns();
-        match Ping::unpack(&bytes[..length]) {
+        match Ping::unpack(&bytes[..length], key) {
             Some(Ping::Answer {
-                key: theirs,
                 nonce: of,
                 t2_ns,
                 t3_ns,
                 wall_ahead_ns,
-            }) if theirs == key && of == nonce => {
+            }) if of == nonce => {
                 let times = [t1_ns, t2_ns, t3_ns, t4_ns];
                 return Some(Compared::new(times, wall_ahead_ns));
             }
-            // A late reply to an abandoned request.
+            // A late reply to an abandoned request, or a forged one.
             _ => {}
         }
     }

@@ -19,7 +19,7 @@ use crate::agent::clocks::{mono_ns, random_bytes, wall_ahead_ns};
 use crate::agent::keys;
 use crate::agent::list::roster;
 use crate::store::{Error, Follow, LEASE, LeaseId, Result, Store, Txn};
-use crate::underlay::{ETHER_TYPE, PING_BYTES, PING_MARK, Ping};
+use crate::underlay::{ETHER_TYPE, Key, PING_BYTES, PING_MARK, Ping};
 
 /// Interval at which the end flag is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -60,13 +60,13 @@ struct Question {
 pub(crate) struct Echo {
     socket: EthernetSocket,
     own: [u8; 6],
-    key: u64,
+    key: Key,
 }
 
 impl Echo {
     /// Opens a socket on an interface. Pings with `key` are answered. Returns `None` if the interface carries no Ethernet,
     /// or if this process lacks the privilege.
-    pub(crate) fn open(interface: &Interface, key: u64) -> Option<Self> {
+    pub(crate) fn open(interface: &Interface, key: Key) -> Option<Self> {
         Some(Self {
             socket: socket_on(interface)?,
             own: interface.address.0,
@@ -84,18 +84,19 @@ impl Echo {
             let t2_ns = mono_ns();
             let mut answers: Vec<Outgoing> = Vec::new();
             for (frame, _) in incoming.received() {
-                let Some((to, Ping::Question { key, nonce })) = ping_in(frame) else {
+                let length = frame.len();
+                let Some((to, ping)) = ping_in(frame) else {
                     continue;
                 };
-                if key == self.key {
+                if let Some(Ping::Question { nonce }) = Ping::unpack(ping, &self.key) {
                     let answer = Ping::Answer {
-                        key,
                         nonce,
                         t2_ns,
                         t3_ns: mono_ns(),
                         wall_ahead_ns: wall_ahead_ns(),
                     };
-                    answers.push((None, frame_of(to, self.own, &answer, frame.len())));
+                    let answer = answer.pack(&self.key);
+                    answers.push((None, frame_of(to, self.own, &answer, length)));
                 }
             }
             // A reply that cannot be sent counts as a lost one.
@@ -118,21 +119,21 @@ fn wait(socket: &EthernetSocket, patience: Duration) -> bool {
 }
 
 /// Returns a frame of `frame_bytes` bytes with a ping, padded with zeros.
-fn frame_of(to: [u8; 6], from: [u8; 6], ping: &Ping, frame_bytes: usize) -> Vec<u8> {
+fn frame_of(to: [u8; 6], from: [u8; 6], ping: &[u8; PING_BYTES], frame_bytes: usize) -> Vec<u8> {
     let header = ethernet::header(to, from, ETHER_TYPE);
-    let mut frame = [&header[..], &ping.pack()].concat();
+    let mut frame = [&header[..], ping].concat();
     frame.resize(frame_bytes.max(frame.len()), 0);
     frame
 }
 
-/// Returns the sender of a ping, and the ping.
-fn ping_in(frame: &mut [u8]) -> Option<([u8; 6], Ping)> {
+/// Returns the sender of a ping, and the ping's bytes.
+fn ping_in(frame: &mut [u8]) -> Option<([u8; 6], &[u8])> {
     let (from, rest) = ethernet::split(frame)?;
-    Some((from, Ping::unpack(rest.get(..PING_BYTES)?)?))
+    Some((from, rest.get(..PING_BYTES)?))
 }
 
 /// A machine to be tested: its Ethernet address, and the key of its echo.
-type Goal = ([u8; 6], u64);
+type Goal = ([u8; 6], Key);
 
 /// Tests each of these machines from an interface.
 fn probe(interface: &Interface, goals: &[Option<Goal>], frame_bytes: usize) -> Vec<EthernetReach> {
@@ -148,11 +149,11 @@ fn probe(interface: &Interface, goals: &[Option<Goal>], frame_bytes: usize) -> V
         .collect();
     for _ in 0..TRIES {
         let pings = missing.iter().filter_map(|&number| {
-            let (to, key) = goals[number / 2]?;
+            let (to, key) = goals[number / 2].as_ref()?;
             let nonce = first.wrapping_add(number as u64);
             let length = if number % 2 == 0 { frame_bytes } else { 0 };
-            let ping = Ping::Question { key, nonce };
-            Some((None, frame_of(to, interface.address.0, &ping, length)))
+            let ping = Ping::Question { nonce }.pack(key);
+            Some((None, frame_of(*to, interface.address.0, &ping, length)))
         });
         let pings: Vec<Outgoing> = pings.collect();
         for some in pings.chunks(MOST_AT_ONCE) {
@@ -166,9 +167,16 @@ fn probe(interface: &Interface, goals: &[Option<Goal>], frame_bytes: usize) -> V
                 continue;
             }
             for (frame, _) in incoming.received() {
-                if let Some((_, Ping::Answer { nonce, .. })) = ping_in(frame) {
-                    missing.remove(&(nonce.wrapping_sub(first) as usize));
-                }
+                let Some((_, ping)) = ping_in(frame) else {
+                    continue;
+                };
+                // A machine's key authenticates its replies, so the reply must fit both the key and the number.
+                missing.retain(|&number| {
+                    let key = goals[number / 2].as_ref().map(|(_, key)| key);
+                    let expected = first.wrapping_add(number as u64);
+                    let answer = key.and_then(|key| Ping::unpack(ping, key));
+                    !matches!(answer, Some(Ping::Answer { nonce, .. }) if nonce == expected)
+                });
             }
         }
         if missing.is_empty() {
@@ -211,7 +219,7 @@ fn answer_while_there(
             let known = roster(&store.list(keys::ROOT)?);
             let goal = |machine: &String| {
                 let underlay = known.get(machine)?.record.as_ref()?.underlay.as_ref()?;
-                Some((underlay.ethernet?, underlay.key))
+                Some((underlay.ethernet?, underlay.key.clone()))
             };
             let goals: Vec<_> = question.machines.iter().map(goal).collect();
             let reached = probe(interface, &goals, question.frame_bytes.min(FRAME_BYTES));

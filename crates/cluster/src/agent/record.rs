@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::underlay::Key;
+
 /// The agent that holds a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owner {
@@ -49,8 +51,8 @@ pub struct UnderlayAt {
     pub interface: String,
     /// Address and UDP port.
     pub address: SocketAddr,
-    /// A secret number. Only pings that contain it are answered.
-    pub key: u64,
+    /// The key that authenticates pings to this machine and their replies. Only pings with this key are answered.
+    pub key: Key,
     /// MTU of the interface, bytes.
     pub mtu_bytes: u32,
     /// Ethernet address of the interface, if raw frames are available there.

@@ -10,10 +10,10 @@ use std::time::Duration;
 use constel_host::ethernet::Interface;
 use constel_host::netlink::Socket;
 
-use crate::agent::clocks::{drawn, mono_ns, wall_ahead_ns};
+use crate::agent::clocks::{mono_ns, random_bytes, wall_ahead_ns};
 use crate::agent::reach::Echo;
 use crate::agent::record::UnderlayAt;
-use crate::underlay::{PING_BYTES, Ping};
+use crate::underlay::{Key, PING_BYTES, Ping};
 
 /// Interval at which the end flag is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -88,10 +88,10 @@ impl Responder {
         socket
             .set_read_timeout(Some(LOOK_EVERY))
             .map_err(|e| named(&e))?;
-        let key = drawn().map_err(|e| named(&e))?;
+        let key = Key::new(random_bytes().map_err(|e| named(&e))?);
         // Raw Ethernet is optional: without it the machine still takes part by UDP.
         let raw = Interface::named(&listen.interface).ok();
-        let raw = raw.and_then(|own| Echo::open(&own, key).map(|echo| (own, echo)));
+        let raw = raw.and_then(|own| Echo::open(&own, key.clone()).map(|echo| (own, echo)));
         let at = UnderlayAt {
             interface: listen.interface.clone(),
             address: socket.local_addr().map_err(|e| named(&e))?,
@@ -141,18 +141,17 @@ impl Responder {
             };
             // Read directly after the arrival: everything between here and `t3_ns` is subtracted from the round trip.
             let t2_ns = mono_ns();
-            match Ping::unpack(&bytes[..length]) {
-                Some(Ping::Question { key, nonce }) if key == self.at.key => {
+            match Ping::unpack(&bytes[..length], &self.at.key) {
+                Some(Ping::Question { nonce }) => {
                     let wall_ahead_ns = wall_ahead_ns();
                     let answer = Ping::Answer {
-                        key,
                         nonce,
                         t2_ns,
                         t3_ns: mono_ns(),
                         wall_ahead_ns,
                     };
                     // A reply that cannot be sent counts as a lost one.
-                    let _ = self.socket.send_to(&answer.pack(), from);
+                    let _ = self.socket.send_to(&answer.pack(&self.at.key), from);
                 }
                 _ => {
                     self.strangers.fetch_add(1, Ordering::Relaxed);
@@ -254,22 +253,17 @@ mod tests {
             asker
                 .set_read_timeout(Some(Duration::from_secs(10)))
                 .unwrap();
-            let key = responder.at().key;
-            let right = Ping::Question { key, nonce: 7 }.pack();
-            let foreign = Ping::Question {
-                key: key ^ 1,
-                nonce: 6,
-            }
-            .pack();
+            let key = &responder.at().key;
+            let right = Ping::Question { nonce: 7 }.pack(key);
+            let foreign = Ping::Question { nonce: 6 }.pack(&Key::new([6; 32]));
             let longer = [right.as_slice(), &[0]].concat();
             let answer = Ping::Answer {
-                key,
                 nonce: 5,
                 t2_ns: 1,
                 t3_ns: 1,
                 wall_ahead_ns: 1,
             }
-            .pack();
+            .pack(key);
             for datagram in [&foreign[..], &longer, &answer, b"", &right] {
                 asker.send(datagram).unwrap();
             }
@@ -282,7 +276,7 @@ mod tests {
                 t2_ns,
                 t3_ns,
                 ..
-            }) = Ping::unpack(&bytes[..length])
+            }) = Ping::unpack(&bytes[..length], key)
             else {
                 panic!("{:?}", &bytes[..length]);
             };

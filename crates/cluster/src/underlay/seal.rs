@@ -18,7 +18,7 @@ pub const TAG_BYTES: usize = 16;
 
 const KEY_BYTES: usize = 32;
 
-/// The secret key that the machines of a lab share. In JSON it has 64 hexadecimal digits.
+/// A secret key that machines share: that of a lab for its frames, or that of a machine for pings. In JSON it has 64 hexadecimal digits.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Key([u8; KEY_BYTES]);
@@ -28,6 +28,11 @@ impl Key {
     #[must_use]
     pub const fn new(random: [u8; KEY_BYTES]) -> Self {
         Self(random)
+    }
+
+    /// Returns the keyed hash of some bytes.
+    pub(super) fn hash(&self, bytes: &[u8]) -> blake3::Hash {
+        blake3::keyed_hash(&self.0, bytes)
     }
 }
 

@@ -14,17 +14,21 @@ pub(super) fn targets() -> Vec<Target> {
             receive(bytes, Some(cipher()))
         }),
         Target::new("crossing-ping", pings, |bytes| {
-            let Some(ping) = Ping::unpack(bytes) else {
+            let Some(ping) = Ping::unpack(bytes, &key()) else {
                 return false;
             };
-            assert_eq!(ping.pack(), bytes, "to the bit");
+            assert_eq!(ping.pack(&key()), bytes, "to the bit");
             true
         }),
     ]
 }
 
+fn key() -> Key {
+    Key::new([7; 32])
+}
+
 fn cipher() -> Cipher {
-    Cipher::new(&Key::new([7; 32]), 1, 0, 1)
+    Cipher::new(&key(), 1, 0, 1)
 }
 
 /// Checks that frames reach only our ports, and only from ports of the other machine; a sealed frame that was changed is
@@ -89,13 +93,14 @@ fn sealed() -> Vec<Vec<u8>> {
 }
 
 fn pings() -> Vec<Vec<u8>> {
-    let question = Ping::Question { key: 1, nonce: 2 };
+    let question = Ping::Question { nonce: 2 };
     let answer = Ping::Answer {
-        key: 1,
         nonce: 2,
         t2_ns: 3,
         t3_ns: 4,
         wall_ahead_ns: -5,
     };
-    [question, answer].map(|ping| ping.pack().to_vec()).into()
+    [question, answer]
+        .map(|ping| ping.pack(&key()).to_vec())
+        .into()
 }
