@@ -35,7 +35,7 @@ impl Resolver<'_> {
         let shells = set.map(RawElements::shells).unwrap_or_default();
         let some_shell = shells.is_empty() || shells.iter().any(|shell| shell.serves_ground);
         match (&raw.gsl, raw.serves_ground) {
-            (Some(gsl), true) if some_shell => self.gsl_of(gsl, inputs).map(Some),
+            (Some(gsl), true) if some_shell => self.gsl_of(raw, gsl, inputs).map(Some),
             (None, false) => {
                 for (index, shell) in shells.iter().enumerate().filter(|(_, s)| !s.serves_ground) {
                     let key = if raw.tle.is_some() { "tle" } else { "omm" };
@@ -231,7 +231,12 @@ impl Resolver<'_> {
         );
     }
 
-    fn gsl_of(&mut self, raw: &RawGsl, inputs: &mut Inputs<'_>) -> Option<Gsl> {
+    fn gsl_of(
+        &mut self,
+        whole: &RawConstellation,
+        raw: &RawGsl,
+        inputs: &mut Inputs<'_>,
+    ) -> Option<Gsl> {
         let policy = self.gsl_policy(raw)?;
         self.check_gsl_laws(raw);
         let steps = raw.by_elevation.iter().map(|s| ElevationStep {
@@ -243,8 +248,10 @@ impl Resolver<'_> {
             None => None,
             Some(radio) => Some(self.gsl_radio(radio)?),
         };
+        let access = self.gsl_access(whole, raw);
         Some(Gsl {
             radio,
+            access,
             bent_pipe: raw.bent_pipe,
             min_elevation: raw.min_elevation,
             rule: GslRule {
