@@ -255,6 +255,12 @@ fn software_and_drivers_of_labs_run_for_an_ordinary_user() {
         ("netem", "links: {driver: netem}", ping),
         ("edt", "links: {driver: edt}", ping),
         ("relay", "links: {driver: relay}", ping),
+        // The guest's kernel has these by itself, and takes no such programs.
+        (
+            "congestion",
+            "transport: {congestion: [hybla, vegas, westwood]}",
+            "iperf3: {from: a, to: b, protocol: tcp, congestion: hybla}",
+        ),
     ];
     for (name, keys, flow) in cases {
         let file = format!("{name}.yaml");
