@@ -14,7 +14,7 @@ constellations:
   k:
     walker: {pattern: star, altitude: 780 km, inclination: 86.4 deg, satellites: 66, planes: 6, phasing: 2}
     isl: {pattern: plus-grid, polar_cutoff: 60 deg, link: {rate: 10 Mbit/s}}
-    gsl: {min_elevation: 10 deg, outage: 500 ms, link: {rate: 10 Mbit/s}}
+    gsl: {min_elevation: 10 deg, handover: {outage: 500 ms}, link: {rate: 10 Mbit/s}}
 ground:
   stations:
     london: {latitude: 51.5 deg, longitude: -0.1 deg}
