@@ -191,7 +191,7 @@ proptest! {
     #[test]
     fn a_replay_has_the_same_plan(
         numbers in prop::collection::vec(prop::collection::vec(0_u32..1_000, 0..8), 2..12),
-        step in prop::sample::select(vec!["20 s", "1 s", "7 ms"]),
+        step in prop::sample::select(vec!["20 s", "1 s", "10 ms"]),
         with_routes in any::<bool>(),
     ) {
         replayed(&numbers, step, with_routes);
