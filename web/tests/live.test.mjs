@@ -113,7 +113,7 @@ const pick = (nodes, path = false) => shown.page.evaluate(([nodes, path]) => win
 
 test("it follows the lab's time, and says how late frames leave", async () => {
   const { page } = shown;
-  await page.waitForFunction(() => window.constel.app.clock.live && window.constel.app.clock.t > 1, null, { timeout: 60_000 });
+  await page.waitForFunction(() => window.constel.app.clock.live && window.constel.app.clock.t > 1);
   assert.equal(await page.textContent("#when"), "live");
   const present = labT();
   await page.waitForFunction((t) => window.constel.app.clock.t >= t, present);
@@ -124,7 +124,7 @@ test("it follows the lab's time, and says how late frames leave", async () => {
 
 test("the chip compares lateness with the scenario's own bound", async () => {
   const { page } = shown;
-  const chip = (words, is) => page.waitForFunction(([words, is]) => document.querySelector("#verdict").textContent.includes(words) && document.querySelector("#verdict").className === `chip ${is}`, [words, is], { timeout: 30_000 });
+  const chip = (words, is) => page.waitForFunction(([words, is]) => document.querySelector("#verdict").textContent.includes(words) && document.querySelector("#verdict").className === `chip ${is}`, [words, is]);
   await chip("p99 late 42 µs", "good");
   // More than 1 ms, and less than this scenario's 10 ms.
   lateP99Ns = 5e6;
@@ -137,7 +137,7 @@ test("the chip compares lateness with the scenario's own bound", async () => {
 
 test("frames a second are those of the lab's samples, not of the page's", async () => {
   const { page } = shown;
-  await page.waitForFunction(() => window.constel.page.charts.late.frames.length >= 3, null, { timeout: 30_000 });
+  await page.waitForFunction(() => window.constel.page.charts.late.frames.length >= 3);
   const rates = await page.evaluate(() => window.constel.page.charts.late.frames);
   assert(rates.every((one) => one === 915), `${rates}`);
   await page.click("#tab-events");
@@ -179,7 +179,7 @@ test("an answer slower than the page asks is shown, and no two are asked for at 
   const { page } = shown;
   asked.length = 0;
   await pick(["tokyo", "london"]);
-  await page.waitForSelector("#why", { timeout: 30_000 });
+  await page.waitForSelector("#why");
   assert.match(await page.textContent("#why"), /^down/);
   const first = asked.length;
   await page.waitForFunction(() => document.querySelector("#state").textContent === "down");
@@ -193,7 +193,7 @@ test("what is picked while an answer is waited for is shown, and the answer is n
   await pick(["tokyo", "london"]);
   await page.waitForSelector("#why");
   await pick(["cairo"]);
-  await page.waitForSelector(".skyplot", { timeout: 30_000 });
+  await page.waitForSelector(".skyplot");
   await new Promise((done) => setTimeout(done, SLOW_MS + 500));
   assert.equal(await page.textContent("#inspect h2"), "cairo");
 });
@@ -201,7 +201,7 @@ test("what is picked while an answer is waited for is shown, and the answer is n
 test("fields keep what is written into them while counters go on", async () => {
   const { page } = shown;
   await pick(["tokyo", "london"]);
-  await page.waitForSelector("#fail", { timeout: 30_000 });
+  await page.waitForSelector("#fail");
   await page.fill(".impair input[name=loss]", "12");
   const before = asked.length;
   while (asked.length < before + 2) await new Promise((done) => setTimeout(done, 50));
@@ -219,7 +219,7 @@ async function updated(times) {
 test("an update does not take the focus, nor a click that has begun, from the reader", async () => {
   const { page } = shown;
   await pick(["tokyo", "london"]);
-  await page.waitForSelector("#heal", { timeout: 30_000 });
+  await page.waitForSelector("#heal");
   await page.focus("#heal");
   await page.evaluate(() => (window.kept = document.querySelector("#heal")));
   await updated(2);
@@ -237,8 +237,8 @@ test("an update does not take the focus, nor a click that has begun, from the re
 test("a path's form and curve stay while the path is updated every second", async () => {
   const { page } = shown;
   await pick(["tokyo", "london"], true);
-  await page.waitForSelector("#flow-form", { timeout: 30_000 });
-  await page.waitForSelector("#inspect .chart canvas", { timeout: 60_000 });
+  await page.waitForSelector("#flow-form");
+  await page.waitForSelector("#inspect .chart canvas");
   await page.fill("#flow-form input[name=for]", "77");
   await page.focus("#flow-form input[name=for]");
   await page.evaluate(() => (window.kept = ["#flow-form", "#flow-form input", "#inspect .chart", "#inspect .chart canvas"].map((one) => document.querySelector(one))));
@@ -268,7 +268,7 @@ const said = (words) =>
 test("a link is failed and set for a time, a node is stopped and started", async () => {
   const { page } = shown;
   await pick(["tokyo", "london"]);
-  await page.waitForSelector("#fail", { timeout: 30_000 });
+  await page.waitForSelector("#fail");
   orders.length = 0;
   await page.fill(".impair input[name=for]", "2.5");
   await page.click("#fail");
@@ -283,7 +283,7 @@ test("a link is failed and set for a time, a node is stopped and started", async
     { ...link, effects: { delay_ns: 40e6, loss: { random: { ratio: 0.01 } } } },
   ]);
   await pick(["cairo"]);
-  await page.waitForSelector("[data-change=stop]", { timeout: 30_000 });
+  await page.waitForSelector("[data-change=stop]");
   orders.length = 0;
   for (const change of ["stop", "start", "pause"]) {
     await page.click(`[data-change=${change}]`);
@@ -295,7 +295,7 @@ test("a link is failed and set for a time, a node is stopped and started", async
 test("frames of a node are captured and saved as pcapng", async () => {
   const { page } = shown;
   await pick(["cairo"]);
-  await page.waitForSelector("button.capture", { timeout: 30_000 });
+  await page.waitForSelector("button.capture");
   orders.length = 0;
   await page.fill("form.capture input[name=for]", "3");
   await page.fill("form.capture input[name=filter]", "protocol: udp");
@@ -314,11 +314,11 @@ test("a session by keyboard alone: a path, a flow on it, a link from the tables 
   await keyboard.press("/");
   await keyboard.type("tokyo");
   await keyboard.press("Enter");
-  await page.waitForFunction(() => document.querySelector("#inspect h2").textContent === "tokyo", null, { timeout: 30_000 });
+  await page.waitForFunction(() => document.querySelector("#inspect h2").textContent === "tokyo");
   await keyboard.press("Escape");
   await keyboard.type("-> london");
   await keyboard.press("Enter");
-  await page.waitForSelector("#start-flow", { timeout: 60_000 });
+  await page.waitForSelector("#start-flow");
   await tabTo(page, "#start-flow");
   await keyboard.press("Enter");
   await said("the flow has started");
@@ -333,7 +333,7 @@ test("a session by keyboard alone: a path, a flow on it, a link from the tables 
   const name = await page.evaluate(() => document.activeElement.textContent);
   assert.match(name, /tokyo – |– tokyo/);
   await keyboard.press("Enter");
-  await page.waitForSelector("#fail", { timeout: 30_000 });
+  await page.waitForSelector("#fail");
   await tabTo(page, "#fail");
   await keyboard.press("Enter");
   await said("failed");
@@ -346,11 +346,11 @@ test("axe finds nothing on a live lab: a link, a path, a node, the charts", asyn
   const { page } = shown;
   for (const [nodes, path, there] of [[["tokyo", "london"], false, "#fail"], [["tokyo", "london"], true, "#start-flow"], [["cairo"], false, "button.capture"]]) {
     await pick(nodes, path);
-    await page.waitForSelector(there, { timeout: 60_000 });
+    await page.waitForSelector(there);
     assert.deepEqual(await findings(page), [], there);
   }
   await page.click("#tab-charts");
-  await page.waitForSelector("#live-flows table", { timeout: 30_000 });
+  await page.waitForSelector("#live-flows table");
   assert.deepEqual(await findings(page), [], "charts");
   await page.click("#tab-inspect");
 });
