@@ -52,6 +52,11 @@ async function prepare(page) {
       },
     );
   await changed("/api/world", (world) => ({ ...world, mode: "lab", may_write: true, may_shell: true, max_lateness_ns: 10e6, networks: [] }));
+  // A lab has the columns of its results, of which a scenario has none.
+  await page.route(
+    (url) => url.pathname === "/api/columns",
+    (route) => route.fulfill({ json: { names: [], columns: [] } }),
+  );
   await page.route(
     (url) => url.pathname === "/api/link" && url.searchParams.get("live") === "1",
     async (route) => {
