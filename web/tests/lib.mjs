@@ -5,6 +5,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
+import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 import { gunzipSync } from "node:zlib";
 import { chromium } from "playwright-core";
@@ -30,6 +31,10 @@ setTimeout(() => {
   process.exit(1);
 }, LONGEST_MS).unref();
 
+// A test that fails leaves programs and browsers behind: they end with the file.
+const started = new Set();
+after(() => Promise.allSettled([...started].map((stop) => stop())));
+
 /** The program's JSON. */
 export function constel(...words) {
   return JSON.parse(execFileSync(CONSTEL, words, { cwd: ROOT, maxBuffer: 1 << 28, stdio: ["ignore", "pipe", "ignore"] }).toString());
@@ -41,12 +46,14 @@ export async function start(words, { first = /./, errors = "ignore" } = {}) {
   const ended = new Promise((done) => child.on("exit", done));
   const line = await new Promise((found, failed) => {
     createInterface({ input: child.stdout }).on("line", (line) => first.test(line) && found(line));
+    child.on("error", failed);
     child.on("exit", (code) => failed(new Error(`constel ${words.join(" ")} ended with ${code}`)));
   });
   const stop = async () => {
     child.kill("SIGINT");
     await ended;
   };
+  started.add(stop);
   return { line, stop, child, ended };
 }
 
@@ -60,7 +67,9 @@ export async function browser() {
   assert(BROWSER, "no Chromium: tools/setup web installs it");
   // A page that tests put in the server's place counts as one from elsewhere, which may not open sockets here.
   const local = process.env.CONSTEL_PAGE ? ["--disable-features=LocalNetworkAccessChecks"] : [];
-  return chromium.launch({ executablePath: BROWSER, headless: true, args: [...FLAGS, ...local] });
+  const browser = await chromium.launch({ executablePath: BROWSER, headless: true, args: [...FLAGS, ...local] });
+  started.add(() => browser.close());
+  return browser;
 }
 
 /** Serves the page that `node build.mjs FOLDER` made instead of the program's own: `CONSTEL_PAGE=FOLDER` tries a page without building the program. */
