@@ -111,11 +111,17 @@ impl DiskCache {
             self.file
                 .read_exact_at(&mut header, i as u64 * SLOT_BYTES)?;
             let Some((key, piece, _)) = parse(&header) else {
+                // A header that was cut off is erased. A later write to this slot, cut off as
+                // well, could otherwise restore the missing bytes, and with them an old block.
+                if header != [0; HEADER] {
+                    self.erase(i as u32);
+                }
                 continue;
             };
             // A block is written over where it was: of two that say they are it, neither is believed.
-            if let Some(other) = self.index.remove(&key) {
-                self.slots[other as usize] = None;
+            if let Some(other) = self.drop_slot(key) {
+                self.erase(other);
+                self.erase(i as u32);
                 continue;
             }
             self.index.insert(key, i as u32);
@@ -166,6 +172,13 @@ impl DiskCache {
         }
     }
 
+    /// Makes a slot's header invalid.
+    fn erase(&mut self, slot: u32) {
+        // After an error the slot still has a block that some node once sent; a Consumer's digest
+        // judges it.
+        let _ = self.write(&[0; HEADER], slot);
+    }
+
     fn drop_slot(&mut self, key: BlockKey) -> Option<u32> {
         let i = self.index.remove(&key)?;
         self.slots[i as usize] = None;
@@ -209,6 +222,8 @@ impl BlockStore for DiskCache {
         let mut all = header(key, piece, bytes).to_vec();
         all.extend_from_slice(bytes);
         if self.write(&all, i).is_err() {
+            // The next start must not find what was here before.
+            self.erase(i);
             return false;
         }
         self.index.insert(key, i);
@@ -222,9 +237,7 @@ impl BlockStore for DiskCache {
 
     fn forget(&mut self, key: BlockKey) {
         if let Some(i) = self.drop_slot(key) {
-            // After an error the slot still has a block that some node once sent; a Consumer's
-            // digest judges it.
-            let _ = self.write(&[0; HEADER], i);
+            self.erase(i);
         }
     }
 }
