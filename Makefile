@@ -21,8 +21,8 @@ containers: setup-containers build ## the same sky made of container images, and
 test: setup-test setup-kernels setup-web build-ci ## set up what is missing, build, pass every test
 	@tools/parts rust+computing+fuzz+doc+kernels python+web
 
-test-long: setup-test setup-kernels setup-web build-ci ## the same with long studies in full, all kernels and the page with labs: some hours
-	CONSTEL_LONG=1 tools/parts rust+computing python web-long fuzz-long kernels-long virtual-long
+test-long: setup-test setup-kernels setup-web build-ci ## the same with long studies in full, new cases of property tests, all kernels and the page with labs: some hours
+	CONSTEL_LONG=1 tools/parts rust+computing properties-long python web-long fuzz-long kernels-long virtual-long
 
 test-python: setup-test build-ci ## the Python package: types, stubs, frames, labs
 	tools/parts python
