@@ -4,8 +4,6 @@ use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-type Known = BTreeMap<BlockKey, Vec<u8>>;
-
 /// The content of a block in its `version`: all of it follows from these.
 fn content(key: BlockKey, version: u8) -> Vec<u8> {
     let byte = |i: usize| (i as u64 * 31 + key.0 * 7 + key.1 * 131 + u64::from(version) * 17) as u8;
@@ -44,34 +42,28 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// The content that may be served for each key: the last put, or, after a change that a death cut off, the one before.
-struct Model {
-    now: Known,
-    /// A key, and what it may have come back as.
-    doubtful: Option<(BlockKey, Vec<u8>)>,
-}
+/// The contents that may be served for each key: the last put, or, after changes that deaths cut off, also those before.
+#[derive(Default)]
+struct Model(BTreeMap<BlockKey, Vec<Vec<u8>>>);
 
 impl Model {
     fn put(&mut self, key: BlockKey, bytes: Vec<u8>) {
-        self.doubtful = self.doubtful.take().filter(|(k, _)| *k != key);
-        self.now.insert(key, bytes);
+        self.0.insert(key, vec![bytes]);
     }
 
-    /// A change of `key` that was cut off: both are possible, and neither.
+    fn forget(&mut self, key: BlockKey) {
+        self.0.remove(&key);
+    }
+
+    /// A change of `key` that was cut off: what may have been there may still be there, and the new one as well.
     fn cut_off(&mut self, key: BlockKey, new: Option<Vec<u8>>) {
-        let before = self.now.remove(&key);
-        self.doubtful = before.map(|bytes| (key, bytes));
-        if let Some(new) = new {
-            self.now.insert(key, new);
-        }
+        self.0.entry(key).or_default().extend(new);
     }
 
     fn allows(&self, key: BlockKey, bytes: &[u8]) -> bool {
-        let doubtful = self
-            .doubtful
-            .iter()
-            .any(|(k, old)| *k == key && old == bytes);
-        doubtful || self.now.get(&key).is_some_and(|known| known == bytes)
+        self.0
+            .get(&key)
+            .is_some_and(|known| known.iter().any(|known| known == bytes))
     }
 }
 
@@ -86,7 +78,7 @@ proptest! {
     fn what_is_served_was_put_whatever_dies_and_breaks(ops in proptest::collection::vec(op(), 1..60)) {
         let dir = tempfile::tempdir().unwrap();
         let mut disk = reopen(None, dir.path());
-        let mut model = Model { now: Known::new(), doubtful: None };
+        let mut model = Model::default();
         for op in ops {
             match op {
                 Op::Put(key, version) => {
@@ -105,8 +97,7 @@ proptest! {
                 }
                 Op::Forget(key) => {
                     disk.forget(key);
-                    model.now.remove(&key);
-                    model.doubtful = model.doubtful.take().filter(|(k, _)| *k != key);
+                    model.forget(key);
                     prop_assert!(disk.get(key).is_none());
                 }
                 Op::Restart => disk = reopen(Some(disk), dir.path()),
