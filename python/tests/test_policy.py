@@ -7,7 +7,6 @@ import json
 import socket
 import tempfile
 import threading
-import time
 import unittest
 from pathlib import Path
 from typing import Any
@@ -199,10 +198,8 @@ class Policies(unittest.TestCase):
         self.joined(policy)
         self.fake.asks(state(1))
         self.fake.close()
-        began = time.monotonic()
         policy.wait()
         policy.leave()
-        self.assertLess(time.monotonic() - began, 10)
         with self.assertRaises(constel.UsageError):
             policy.join(self.lab)
 

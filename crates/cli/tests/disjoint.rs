@@ -13,7 +13,7 @@ use serde_json::Value;
 use support::lab::Lab;
 use support::probe::{Pace, Sample, echo};
 use support::route::Sky;
-use support::{constel, json, scenario, until};
+use support::{constel, json, judged, scenario, until};
 
 const FROM: &str = "hobart";
 const TO: &str = "weddell";
@@ -161,11 +161,12 @@ fn each_path_has_its_own_addresses_routes_and_round_trips() {
         expected[&2] - expected[&1] > 2 * SLACK_NS,
         "made for paths that differ: {expected:?}"
     );
+    let mut late_ns = Vec::new();
     for path in [1, 2] {
         for family in ["-4", "-6"] {
             let goal = format!("{TO}.hw.{path}");
             let out = constel([
-                "exec", &name, FROM, "--", "ping", family, "-c", "1", "-W", "2", &goal,
+                "exec", &name, FROM, "--", "ping", family, "-c", "1", "-w", "60", &goal,
             ]);
             assert!(
                 out.status.success(),
@@ -181,10 +182,8 @@ fn each_path_has_its_own_addresses_routes_and_round_trips() {
         took.sort_unstable();
         // The quickest: what else this machine does makes the others late.
         let off = took[0] - expected[&path];
-        assert!(
-            (-100_000..SLACK_NS).contains(&off),
-            "path {path} is off by {off} ns"
-        );
+        assert!(off >= -100_000, "path {path} is off by {off} ns");
+        late_ns.push(off);
     }
 
     // A laser of path 2 fails: path 1 stays as it is and loses nothing, path 2 leads round it.
@@ -260,6 +259,12 @@ fn each_path_has_its_own_addresses_routes_and_round_trips() {
 
     lab.interrupt();
     let summary = lab.summary();
+    if judged(&summary) {
+        assert!(
+            late_ns.iter().all(|late| *late < SLACK_NS),
+            "{late_ns:?} ns"
+        );
+    }
     let row = &summary["disjoint"][0];
     assert_eq!(row["name"], "hw");
     assert_eq!(
@@ -323,8 +328,9 @@ fn flows_of_the_scenario_take_the_path_they_name() {
             // A probe has nanoseconds; a path's delay is that at the beginning of a step.
             let least = |key: &str| row[key]["min_ns"].as_f64().unwrap();
             let off = least("rtt") - least("path_rtt");
+            assert!(off >= -1e5, "off by {off} ns: {row:#}");
             assert!(
-                (-1e5..SLACK_NS as f64).contains(&off),
+                !judged(row) || off < SLACK_NS as f64,
                 "off by {off} ns: {row:#}"
             );
         }

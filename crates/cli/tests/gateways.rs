@@ -15,7 +15,7 @@ use serde_json::Value;
 use support::host::Host;
 use support::lab::Lab;
 use support::netns::loopback;
-use support::until;
+use support::{hangs_after, until};
 
 const SCENARIO: &str = "\
 constel: 1
@@ -45,7 +45,6 @@ traffic:
   - {name: v6, at: 500 ms, for: 3 s, tcp: {from: shop, to: desk, size: 500 kB, family: ipv6}}
 ";
 
-const PATIENCE: Duration = Duration::from_secs(20);
 const EACH_BYTES: usize = 40_000;
 const MANY: u8 = 50;
 
@@ -82,13 +81,13 @@ fn serve(lab: &Lab) -> SocketAddr {
 }
 
 fn connect(lab: &Lab, goal: SocketAddr, id: u8) -> TcpStream {
-    try_connect(lab, goal, id, PATIENCE).unwrap()
+    try_connect(lab, goal, id, hangs_after()).unwrap()
 }
 
 fn try_connect(lab: &Lab, goal: SocketAddr, id: u8, within: Duration) -> io::Result<TcpStream> {
     let connect = move || TcpStream::connect_timeout(&goal, within);
     let mut stream = lab.node("desk").run(connect).unwrap()?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(hangs_after()))?;
     stream.write_all(&[id])?;
     Ok(stream)
 }

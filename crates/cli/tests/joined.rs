@@ -16,7 +16,7 @@ use serde_json::Value;
 use support::host::{Host, LABS};
 use support::lab::state_of;
 use support::scenario::write;
-use support::{CONSTEL, constel, finish, stderr, stdout, until, wait};
+use support::{CONSTEL, constel, finish, judged, stderr, stdout, until, wait};
 
 /// Runs a scenario that is a box to its end.
 fn run_box(dir: &Path, name: &str, text: &str) -> Output {
@@ -44,6 +44,12 @@ fn round_trips(text: &str) -> Vec<f64> {
 fn rules_json(dir: &Path, name: &str) -> Value {
     let text = fs::read(dir.join(format!("{LABS}{name}/rules.json"))).unwrap();
     serde_json::from_slice(&text).unwrap()
+}
+
+/// Whether how late its frames were says something of the box.
+fn may_judge(dir: &Path, name: &str) -> bool {
+    let text = fs::read(dir.join(format!("{LABS}{name}/summary.json"))).unwrap();
+    judged(&serde_json::from_slice(&text).unwrap())
 }
 
 fn ping(flow: &str, at_s: u32, from: &str, arguments: &str) -> String {
@@ -86,12 +92,11 @@ traffic:
         times.into_iter().fold(f64::MAX, f64::min)
     };
     // Rules act in both directions, for each sender; frames under no rule have no delay.
-    let ab = least("ab", 20);
-    assert!((40.0..45.0).contains(&ab), "{ab}");
-    let bc = least("bc", 5);
-    assert!(bc < 5.0, "{bc}");
-    let ac = least("ac", 5);
-    assert!((50.0..55.0).contains(&ac), "{ac}");
+    let (ab, bc, ac) = (least("ab", 20), least("bc", 5), least("ac", 5));
+    assert!(ab >= 40.0 && ac >= 50.0, "{ab} {ac}");
+    if may_judge(dir.path(), "hub") {
+        assert!(ab < 45.0 && bc < 5.0 && ac < 55.0, "{ab} {bc} {ac}");
+    }
     let shown = rules_json(dir.path(), "hub");
     let ways = |rule: usize| &shown["rules"][rule]["directions"];
     assert_eq!(ways(0)["forward"]["frames"], 20);
@@ -178,12 +183,13 @@ traffic:
     // Frames of the router itself pass no rules, which would take 40 ms. A slow host may hold up some answers.
     let itself = said(dir.path(), "router", "itself");
     let times = round_trips(&itself);
-    assert!(
-        times.len() == 5
-            && times.iter().filter(|ms| **ms < 10.0).count() >= 3
-            && itself.contains("ttl=64"),
-        "{itself}"
-    );
+    assert!(times.len() == 5 && itself.contains("ttl=64"), "{itself}");
+    if may_judge(dir.path(), "router") {
+        assert!(
+            times.iter().filter(|ms| **ms < 10.0).count() >= 3,
+            "{itself}"
+        );
+    }
     let one_hop = said(dir.path(), "router", "one-hop");
     assert!(
         one_hop.contains("10.42.0.254") && one_hop.contains("Time to live exceeded"),
@@ -242,9 +248,12 @@ traffic:
     assert_eq!(from_a["frames"], 82, "{from_a}");
     let ns = |of: &Value, what: &str| of[what]["p50_ns"].as_u64().unwrap();
     assert_eq!(from_a["inside"]["count"], 82);
-    assert!((20_000_000..40_000_000).contains(&ns(&from_a, "inside")));
+    assert!(ns(&from_a, "inside") >= 20_000_000, "{from_a}");
     assert_eq!(from_a["lateness"]["count"], 82);
-    assert!(ns(&from_a, "lateness") < 10_000_000, "{from_a}");
+    if may_judge(dir.path(), "udp") {
+        assert!(ns(&from_a, "inside") < 40_000_000, "{from_a}");
+        assert!(ns(&from_a, "lateness") < 10_000_000, "{from_a}");
+    }
     // c asks, and what is for c goes out there.
     assert_eq!(way(1, "forward")["frames"], 5);
     assert_eq!(way(1, "reverse")["frames"], 5);

@@ -3,8 +3,6 @@
 
 use crate::support;
 
-use std::time::{Duration, Instant};
-
 use serde_json::Value;
 use support::lab::Lab;
 use support::{constel, scenario};
@@ -62,14 +60,7 @@ fn edges(lab: &str, a: &str, b: &str) -> Vec<Value> {
 }
 
 fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(10),
-            "{what}: not within 10 s"
-        );
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    support::until(what, || done().then_some(()));
 }
 
 #[test]

@@ -6,13 +6,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
 
 use constel_host::netlink::Socket;
 use serde_json::Value;
 use support::host::Host;
 use support::lab::Lab;
-use support::{CONSTEL, constel, finish, json, scenario, stdout};
+use support::{CONSTEL, constel, finish, hangs_after, json, scenario, stdout};
 
 /// Two craft that are managed, and a third that reaches them by its radio alone.
 const TEXT: &str = "constel: 1
@@ -25,8 +24,6 @@ networks:
   ground: {members: [craft-0, craft-1], away: [craft-1], medium: switched, management: true}
 routing: {mode: computed, metric: hops}
 ";
-
-const PATIENCE: Duration = Duration::from_secs(5);
 
 fn succeeds(lab: &Lab, node: &str, words: &str) -> bool {
     let words = ["exec", &lab.name, node, "--"]
@@ -120,8 +117,8 @@ fn the_machine_and_nodes_reach_each_other_and_nobody_else() {
             .unwrap();
         let port = server.local_addr().unwrap().port();
         let to = (IpAddr::from(address(&shown, 1)), port).into();
-        let mut asking = TcpStream::connect_timeout(&to, PATIENCE).unwrap();
-        asking.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut asking = TcpStream::connect_timeout(&to, hangs_after()).unwrap();
+        asking.set_read_timeout(Some(hangs_after())).unwrap();
         let (mut answering, from) = server.accept().unwrap();
         assert_eq!(from.ip(), own, "and no other address of this machine");
         answering.write_all(b"here").unwrap();
@@ -132,7 +129,7 @@ fn the_machine_and_nodes_reach_each_other_and_nobody_else() {
 
         // Telemetry from another.
         let listening = UdpSocket::bind((own, 0)).unwrap();
-        listening.set_read_timeout(Some(PATIENCE)).unwrap();
+        listening.set_read_timeout(Some(hangs_after())).unwrap();
         let to = listening.local_addr().unwrap();
         let node = lab.node("craft-0");
         let send = || {
@@ -146,7 +143,7 @@ fn the_machine_and_nodes_reach_each_other_and_nobody_else() {
         let (length, from) = listening.recv_from(&mut heard).unwrap();
         assert_eq!(&heard[..length], b"alive");
         assert_eq!(from.ip(), address(&shown, 0));
-        let by_name = "ping -c 1 -W 5 host.management";
+        let by_name = "ping -c 1 -w 60 host.management";
         assert!(succeeds(lab, "craft-0", by_name));
 
         // It is no way to the other member, even by the bridge; nor to what else this machine has.
@@ -165,7 +162,7 @@ fn the_machine_and_nodes_reach_each_other_and_nobody_else() {
 
         // Nor one through a member, for those who have only the radio; nor is it in anybody's routes.
         assert!(
-            succeeds(lab, "craft-2", "ping -4 -c 1 -W 5 craft-0"),
+            succeeds(lab, "craft-2", "ping -4 -c 1 -w 60 craft-0"),
             "by the radio"
         );
         let routes = json(&constel(["routes", &lab.name, "craft-2", "--json"]));
@@ -197,7 +194,7 @@ fn the_machine_and_nodes_reach_each_other_and_nobody_else() {
     assert!(constel(["clean", &two.name]).status.success());
     let at_first = address(&first, 1).to_string();
     let ping = Command::new("ping")
-        .args(["-c", "1", "-W", "5", &at_first])
+        .args(["-c", "1", "-w", "60", &at_first])
         .output();
     assert!(ping.unwrap().status.success(), "the other lab has its own");
     one.interrupt();

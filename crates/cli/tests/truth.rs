@@ -12,7 +12,7 @@ use support::load::Load;
 use support::probe::{Pace, Sample, echo, one_way};
 use support::route::Sky;
 use support::witness::{Hiccup, Witness, stood_still_ns};
-use support::{netns, scenario, skip};
+use support::{netns, scenario, skip, skip_figures};
 
 /// A probe and what geometry says.
 struct Compared {
@@ -71,10 +71,7 @@ fn run<T>(
     let code = if trusted(&summary) { 0 } else { 3 };
     assert_eq!(status.code(), Some(code), "{}", lab.stderr());
     if !judged(&summary) {
-        skip(&format!(
-            "the host was not quiet: {}",
-            summary["verdict"]["reasons"]
-        ));
+        skip_figures(&summary["verdict"]["reasons"]);
         return None;
     }
     let stalls = std::fs::read(lab.results.join("stalls.json")).unwrap();

@@ -40,7 +40,7 @@ mod tests {
         when_ended(cat.id(), move || said.send(()).unwrap()).unwrap();
         assert_eq!(heard.try_recv(), Err(TryRecvError::Empty));
         drop(cat.stdin.take());
-        heard.recv_timeout(Duration::from_secs(10)).unwrap();
+        heard.recv_timeout(Duration::from_secs(240)).unwrap();
         cat.wait().unwrap();
         // Now it is gone.
         let (said, heard) = channel();

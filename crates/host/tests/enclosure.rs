@@ -60,10 +60,10 @@ fn programs_see_and_signal_those_of_their_lab_only() {
     let other = Enclosure::new("etest-2", Vec::new()).unwrap();
     let (a, b) = (node(&enclosure, "a", &[]), node(&enclosure, "b", &[]));
     let stranger = node(&other, "a", &[])
-        .spawn("exec sleep 99")
+        .spawn("exec sleep 999")
         .start()
         .unwrap();
-    let neighbour = b.spawn("exec sleep 98").start().unwrap();
+    let neighbour = b.spawn("exec sleep 998").start().unwrap();
     let numbers = a.says("cd /proc; echo [0-9]*");
     let count = numbers.split_whitespace().count();
     // The init, the neighbour's, the shell.
@@ -72,12 +72,12 @@ fn programs_see_and_signal_those_of_their_lab_only() {
     let mut said = commands();
     let began = Instant::now();
     // A process has no command line while it becomes another program.
-    while !said.contains("sleep 98") {
-        assert!(began.elapsed() < Duration::from_secs(60), "{said}");
+    while !said.contains("sleep 998") {
+        assert!(began.elapsed() < Duration::from_secs(240), "{said}");
         said = commands();
     }
     assert!(said.contains("sleep infinity"), "{said}");
-    assert!(!said.contains("sleep 99"), "{said}");
+    assert!(!said.contains("sleep 999"), "{said}");
     let here = std::process::id();
     assert!(
         a.says(&format!("kill -0 {here}"))
@@ -194,7 +194,7 @@ fn settings_of_the_node_can_be_written_and_those_of_the_host_not() {
 
 /// Waits until no process carries the mark.
 fn until_gone(lab: &str, what: &str) {
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + Duration::from_secs(240);
     while !marked(Some(lab)).unwrap().is_empty() {
         assert!(
             Instant::now() < end,
@@ -209,7 +209,7 @@ fn until_gone(lab: &str, what: &str) {
 fn two(a: &Node) -> constel_host::process::Child {
     let mut reader = {
         let (reader, writer) = std::io::pipe().unwrap();
-        let script = "setsid sleep 97 & echo up; exec sleep 96";
+        let script = "setsid sleep 997 & echo up; exec sleep 996";
         let child = a
             .spawn(script)
             .stdout(Stdio::Fd(writer.into()))
@@ -229,7 +229,7 @@ fn when_the_init_ends_everything_ends() {
     assert_eq!(enclosure.ended().unwrap(), None);
     let killer = std::thread::spawn(move || child.wait().unwrap());
     let began = Instant::now();
-    enclosure.kill(Duration::from_secs(10)).unwrap();
+    enclosure.kill(Duration::from_secs(240)).unwrap();
     println!("killed in {:?}", began.elapsed());
     assert_eq!(killer.join().unwrap(), Exit::Signal(libc::SIGKILL));
     assert_eq!(
@@ -251,7 +251,7 @@ fn when_the_init_ends_everything_ends() {
 fn the_init_ends_with_the_thread_that_made_it() {
     let enclosure = std::thread::spawn(|| Enclosure::new("etest-thread", Vec::new()).unwrap());
     let enclosure = enclosure.join().unwrap();
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + Duration::from_secs(240);
     while enclosure.ended().unwrap().is_none() {
         assert!(Instant::now() < end);
         std::thread::yield_now();
@@ -297,8 +297,8 @@ struct Groups(LabName);
 impl Drop for Groups {
     fn drop(&mut self) {
         for group in LabCgroup::open_all(&self.0).unwrap() {
-            group.kill_all(Duration::from_secs(10)).unwrap();
-            group.remove(Duration::from_secs(10)).unwrap();
+            group.kill_all(Duration::from_secs(240)).unwrap();
+            group.remove(Duration::from_secs(240)).unwrap();
         }
     }
 }

@@ -194,24 +194,24 @@ fn a_cgroup_holds_and_kills_whatever_is_started_in_it() {
     assert!(matches!(LabCgroup::create(&lab), Err(Error::Conflict(_))));
     assert_eq!(LabCgroup::open(&lab).unwrap().as_ref(), Some(&group));
     // A process that leaves its session, its parent and its mark behind, and forks on and on.
-    let script = "(setsid env -i sh -c 'while :; do sleep 0.01 & done' &) ; sleep 100";
+    let script = "(setsid env -i sh -c 'while :; do sleep 0.01 & done' &) ; sleep 1000";
     let child = Spawn::new(lab.as_str(), ["sh", "-c", script])
         .cgroup(&group)
         .start()
         .unwrap();
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + Duration::from_secs(240);
     while group.pids().unwrap().len() < 10 {
         assert!(Instant::now() < end);
         std::thread::yield_now();
     }
     assert!(group.pids().unwrap().contains(&child.pid()));
-    let killed = group.kill_all(Duration::from_secs(10)).unwrap();
+    let killed = group.kill_all(Duration::from_secs(240)).unwrap();
     assert!(killed >= 10);
     assert!(group.pids().unwrap().is_empty());
     child.wait().unwrap();
     let sub = group.subgroup("n1").unwrap();
     assert!(sub.path().exists());
-    assert!(group.remove(Duration::from_secs(10)).unwrap());
+    assert!(group.remove(Duration::from_secs(240)).unwrap());
     assert!(!group.remove(Duration::ZERO).unwrap(), "gone already");
     assert!(LabCgroup::open(&lab).unwrap().is_none());
 }
@@ -248,8 +248,8 @@ fn a_group_for_processor_time_is_the_labs_like_the_other() {
         assert_eq!(group.pids().unwrap(), [child.pid()]);
     }
     for group in LabCgroup::open_all(&lab).unwrap() {
-        group.kill_all(Duration::from_secs(10)).unwrap();
-        assert!(group.remove(Duration::from_secs(10)).unwrap());
+        group.kill_all(Duration::from_secs(240)).unwrap();
+        assert!(group.remove(Duration::from_secs(240)).unwrap());
     }
     child.wait().unwrap();
     assert!(LabCgroup::open_all(&lab).unwrap().is_empty());
@@ -305,7 +305,7 @@ fn be_a_lab(run: &Path, lab: &LabName) {
 
     for (i, ns) in nodes.iter().enumerate() {
         let node = format!("n{i}");
-        let mut s = Spawn::new(lab.as_str(), ["sh", "-c", "sleep 100 & sleep 100"])
+        let mut s = Spawn::new(lab.as_str(), ["sh", "-c", "sleep 1000 & sleep 1000"])
             .node(&node)
             .netns(ns);
         // One of them outside the cgroup: the mark must do.
@@ -448,7 +448,7 @@ fn a_killed_lab_is_cleaned_up_entirely() {
         None,
         "another lab's process lives"
     );
-    bystander.terminate(Duration::from_secs(5)).unwrap();
+    bystander.terminate(Duration::from_secs(240)).unwrap();
     assert!(marked(Some(lab.as_str())).unwrap().is_empty());
     let left: Vec<_> = diff(&before, &take())
         .into_iter()
@@ -509,10 +509,10 @@ fn clean_all_leaves_the_living_alone() {
     assert!(!report.labs.iter().any(|r| r.lab == live), "{report:?}");
     assert_eq!(rt.list().unwrap().len(), 1);
     assert_eq!(child.try_wait().unwrap(), None);
-    child.terminate(Duration::from_secs(5)).unwrap();
+    child.terminate(Duration::from_secs(240)).unwrap();
     if let Some(g) = group {
         assert!(g.path().exists());
-        g.remove(Duration::from_secs(5)).unwrap();
+        g.remove(Duration::from_secs(240)).unwrap();
     }
     claim.release().unwrap();
     assert!(!rt.root().exists());

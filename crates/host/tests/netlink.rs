@@ -408,7 +408,7 @@ fn monitor_sees_every_change_and_only_in_its_namespace() {
     b.delete_link(70);
     p.sa.send(&mut b).unwrap();
     let gone = mb
-        .wait_for(Duration::from_secs(5), |c| {
+        .wait_for(Duration::from_secs(240), |c| {
             c.deleted && matches!(&c.what, ChangeKind::Link(l) if l.name == "right")
         })
         .unwrap();

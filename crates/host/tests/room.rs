@@ -9,7 +9,7 @@ use constel_host::NetNs;
 use constel_host::enclosure::{Enclosure, Inside, Room, Shown, View};
 use constel_host::process::{Capability, CapabilitySet, Child, Confinement, Exit, Spawn, Stdio};
 
-const WITHIN: Duration = Duration::from_secs(10);
+const WITHIN: Duration = Duration::from_secs(240);
 const PATH: &str = "/bin";
 
 /// A folder with a busybox and nothing else.

@@ -5,9 +5,6 @@ use crate::ns::{Ns, Proc, until};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, symlink};
 use std::path::Path;
-use std::time::Duration;
-
-const SOON: Duration = Duration::from_secs(10);
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
@@ -22,13 +19,13 @@ fn serve(ns: &Ns, file: &Path) -> Proc {
         "--flow",
         "feed",
     ]);
-    assert!(until(SOON, || ns.has_udp(5047)), "it listens");
+    assert!(until(|| ns.has_udp(5047)), "it listens");
     server
 }
 
 fn get(ns: &Ns, from: &str, to: &Path, flags: &[&str]) -> bool {
     let args = ["get", from, "feed", "-o", text(to), "--patience", "5"];
-    ns.leotp(&[&args, flags].concat()).finish(3 * SOON).0
+    ns.leotp(&[&args, flags].concat()).finish().0
 }
 
 /// Each kind of object that `-o` may name: what is no file is written to or refused, and is there afterwards.
@@ -105,10 +102,10 @@ fn a_signal_ends_a_server_that_still_hashes() {
         ("-INT", &["--key-file", text(&key)]),
     ] {
         let server = ns.leotp(&[&["serve", text(&large)], flags].concat());
-        assert!(until(SOON, || server.reads(&large)), "it hashes");
+        assert!(until(|| server.reads(&large)), "it hashes");
         server.signal(signal);
         assert!(
-            !server.finish(SOON).0,
+            !server.finish().0,
             "{signal} {flags:?}: it says that it was ended"
         );
     }
@@ -125,7 +122,7 @@ fn a_flow_that_changed_can_be_got_fresh() {
     let (a, m, c) = chain();
     let _mid = m.leotp(&["mid"]);
     let up = || m.routes("19525").matches("local default").count() == 2;
-    assert!(until(SOON, up), "mid is up");
+    assert!(until(up), "mid is up");
     let got = |name: &str, flags: &[&str]| {
         let done = get(&c, "10.77.1.2", &at(name), flags);
         done.then(|| fs::read(at(name)).expect("copy")[0])

@@ -7,7 +7,6 @@ use crate::ns;
 
 use ns::{Ns, Proc, json, until};
 use std::fs;
-use std::time::Duration;
 
 const PEER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gateway/peer.py");
 
@@ -63,7 +62,7 @@ fn lab_with(extra: &[&str], prefix: &str) -> Lab {
     };
     let far_gateway = gateway(&far, "10.77.2.1");
     let near_gateway = gateway(&near, "10.77.3.2");
-    let up = until(Duration::from_secs(10), || {
+    let up = until(|| {
         let ruled = |ns: &Ns, table: &str| ns.routes(table).matches("local default").count() == 2;
         ruled(&near, "19526") && ruled(&far, "19526") && ruled(&middle, "19525")
     });
@@ -86,10 +85,7 @@ impl Lab {
         let server = self
             .server
             .start("python3", &[PEER, what, &port.to_string()]);
-        assert!(
-            until(Duration::from_secs(10), || self.server.has_tcp(port)),
-            "{what} listens"
-        );
+        assert!(until(|| self.server.has_tcp(port)), "{what} listens");
         server
     }
 
@@ -98,7 +94,7 @@ impl Lab {
         let client = self
             .client
             .start("python3", &[PEER, what, &port.to_string(), host]);
-        let (ok, out) = client.finish(Duration::from_secs(60));
+        let (ok, out) = client.finish();
         assert!(ok, "{what}: {out}");
         json(&out)
     }
@@ -107,7 +103,7 @@ impl Lab {
         for p in [&self.near_gateway, &self.far_gateway, &self.midnode] {
             p.signal("-INT");
         }
-        let counters = |p: Proc| json(&p.finish(Duration::from_secs(5)).1);
+        let counters = |p: Proc| json(&p.finish().1);
         let all = (
             counters(self.near_gateway),
             counters(self.far_gateway),
@@ -196,7 +192,7 @@ fn a_web_server_and_many_connections() {
             "7080",
         ],
     );
-    assert!(until(Duration::from_secs(10), || lab.server.has_tcp(7080)));
+    assert!(until(|| lab.server.has_tcp(7080)));
     let get = |name: &str| {
         let copy = dir.path().join(name);
         let curl = lab.client.start(
@@ -215,7 +211,7 @@ fn a_web_server_and_many_connections() {
     // Ten at the same time.
     let all: Vec<_> = (0..10).map(|i| get(&format!("copy{i}"))).collect();
     for (curl, copy) in all {
-        let (ok, _) = curl.finish(Duration::from_secs(55));
+        let (ok, _) = curl.finish();
         assert!(ok, "curl");
         assert!(fs::read(copy).expect("copy") == bytes, "byte for byte");
     }
@@ -240,17 +236,11 @@ fn the_end_of_a_killed_gateway_is_a_reset_at_both_ends() {
             .sh("cat /proc/net/tcp6")
             .contains(":1B5C 0000000000000000FFFF000001014D0A:")
     };
-    assert!(
-        until(Duration::from_secs(10), held),
-        "the server has the connection, of 10.77.1.1"
-    );
+    assert!(until(held), "the server has the connection, of 10.77.1.1");
     lab.far_gateway.signal("-KILL");
-    assert!(
-        until(Duration::from_secs(2), || !held()),
-        "reset at the server at once"
-    );
+    assert!(until(|| !held()), "reset at the server at once");
     // The other side must find out: it asks every 5 s, and waits a second for the answer.
-    let (ok, out) = client.finish(Duration::from_secs(15));
+    let (ok, out) = client.finish();
     assert!(ok, "{out}");
     assert_eq!(json(&out)["reset"], true);
 }

@@ -345,10 +345,10 @@ fn hostile_texts_are_answered_quickly() {
         brackets,
     ];
     for text in texts {
-        let start = std::time::Instant::now();
+        let start_s = crate::processor_s();
         survives(text.as_bytes());
-        let took = start.elapsed();
+        let took_s = crate::processor_s() - start_s;
         let head: String = text.chars().take(20).collect();
-        assert!(took.as_secs() < 10, "{head:?} took {took:?}");
+        assert!(took_s < 10.0, "{head:?} took {took_s} s");
     }
 }

@@ -137,9 +137,10 @@ fn as_many_rules_as_a_box_has_are_read_and_no_more() {
         };
         "rules:\n".to_owned() + &(0..count).map(rule).collect::<String>()
     };
-    let begin = std::time::Instant::now();
+    let begin_s = crate::processor_s();
     assert_eq!(good(&rules(4096)).rules.len(), 4096);
-    assert!(begin.elapsed().as_secs() < 20, "{:?}", begin.elapsed());
+    let took_s = crate::processor_s() - begin_s;
+    assert!(took_s < 20.0, "{took_s} s");
     let errors = read("box.yaml", &rules(4097)).unwrap_err().to_string();
     assert!(
         errors.contains("has 4097 entries; at most 4096 are allowed"),

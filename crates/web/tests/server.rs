@@ -186,7 +186,7 @@ fn what_is_asked_is_answered_by_the_scenario() {
         assert!(reply.error().contains(words), "{path}: {}", reply.error());
     }
     assert_eq!(served.get("/api/nothing", &cookie).status, 404);
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + Duration::from_secs(240);
     loop {
         let timeline: Timeline = served.get("/api/events", &cookie).json();
         if timeline.complete {
@@ -272,7 +272,7 @@ fn half_open_connections_are_few_and_do_not_stay() {
     refused.read_to_string(&mut text).unwrap();
     assert!(text.starts_with("HTTP/1.1 503"), "{text}");
     drop(silent);
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + Duration::from_secs(240);
     let request = served.request("/", "");
     let served_is = |reply: Vec<u8>| reply.starts_with(b"HTTP/1.1 200");
     while !served.exchange(&request).is_ok_and(served_is) {
@@ -285,6 +285,16 @@ fn who_does_not_read_is_dropped_and_nobody_waits_for_him() {
     use tungstenite::Message;
     let served = served();
     let cookie = served.cookie();
+    let ask = r#"{"op": "step", "step": 1}"#;
+    // How long another session's question takes.
+    let answered = || {
+        let mut other = served.socket(&cookie);
+        let began = Instant::now();
+        other.send(Message::text(ask)).unwrap();
+        assert!(matches!(other.read().unwrap(), Message::Binary(_)));
+        began.elapsed()
+    };
+    let alone = answered();
     let mut stalled = served.socket(&cookie);
     stalled
         .get_ref()
@@ -292,22 +302,17 @@ fn who_does_not_read_is_dropped_and_nobody_waits_for_him() {
         .unwrap();
     // He asks and never reads, until he cannot even ask: the server waits to send.
     let anew = r#"{"op": "reset"}"#;
-    let ask = r#"{"op": "step", "step": 1}"#;
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + Duration::from_secs(240);
     while Instant::now() < end {
         if stalled.send(Message::text(anew)).is_err() || stalled.send(Message::text(ask)).is_err() {
             break;
         }
     }
     assert!(Instant::now() < end, "he is let wait");
-    let mut other = served.socket(&cookie);
-    let began = Instant::now();
-    other.send(Message::text(ask)).unwrap();
-    assert!(matches!(other.read().unwrap(), Message::Binary(_)));
+    let beside = answered();
     assert!(
-        began.elapsed() < Duration::from_secs(4),
-        "{:?}",
-        began.elapsed()
+        beside < Duration::from_secs(4) + 100 * alone,
+        "{beside:?}, and {alone:?} before him"
     );
 }
 

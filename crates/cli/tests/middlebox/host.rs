@@ -15,7 +15,7 @@ use crate::middlebox::cables::{
 };
 use crate::middlebox::draws::{draws, frame};
 use crate::middlebox::support::host::{Host, LABS};
-use crate::middlebox::support::{CONSTEL, constel, stderr, until};
+use crate::middlebox::support::{CONSTEL, constel, hangs_after, skip, stderr, until};
 
 /// A host's interfaces as it shows them, and the programs on them.
 fn picture(ns: &NetNs) -> String {
@@ -116,9 +116,7 @@ fn the_hosts_own_connection_survives_a_rule_that_drops_everything() {
             .unwrap()
     };
     let mut session = dial();
-    session
-        .set_read_timeout(Some(Duration::from_secs(3)))
-        .unwrap();
+    session.set_read_timeout(Some(hangs_after())).unwrap();
     let mut says = move || {
         session.write_all(b"x").unwrap();
         session.read_exact(&mut [0]).unwrap();
@@ -171,7 +169,7 @@ fn an_unconfirmed_box_takes_itself_down_and_a_confirmed_one_stays() {
     let cables = Cables::lay(1500);
     give_address(&cables.host, WIRES[0], address(9));
     let rules = "rules: [{both: drop}]\n";
-    let flags = ["--exclusive", "--confirm-within", "2s"];
+    let flags = ["--exclusive", "--confirm-within", "6s"];
     let mut running = Running::up(&cables, "revert", dir.path(), rules, &flags);
     echo(&cables.host, SocketAddr::from((address(9), 7)));
     let socket = cables
@@ -182,10 +180,12 @@ fn an_unconfirmed_box_takes_itself_down_and_a_confirmed_one_stays() {
         .set_read_timeout(Some(Duration::from_millis(200)))
         .unwrap();
     socket.send_to(b"?", (address(9), 7)).unwrap();
-    assert!(
-        socket.recv(&mut [0; 9]).is_err(),
-        "exclusive: the host hears nothing"
-    );
+    let is_heard = socket.recv(&mut [0; 9]).is_ok();
+    if running.child.try_wait().unwrap().is_none() {
+        assert!(!is_heard, "exclusive: the host hears nothing");
+    } else {
+        skip("whether the host hears nothing: the box was over before the answer");
+    }
     assert_eq!(running.ended(), Some(1), "{}", running.said("stderr"));
     assert!(
         running.said("stderr").contains("was not confirmed"),
@@ -197,7 +197,7 @@ fn an_unconfirmed_box_takes_itself_down_and_a_confirmed_one_stays() {
 
     let mut running = Running::up(&cables, "confirm", dir.path(), rules, &flags);
     assert!(constel(["box", "confirm", &running.name]).status.success());
-    std::thread::sleep(Duration::from_secs(3));
+    std::thread::sleep(Duration::from_secs(7));
     assert!(running.child.try_wait().unwrap().is_none(), "it goes on");
     running.down();
     drop(cables);

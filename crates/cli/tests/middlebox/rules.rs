@@ -44,19 +44,17 @@ fn counters_of_256_rules_are_those_of_a_capture() {
             passed.push((place, frame.clone()));
         }
         near.send(&frame);
-        // As fast as a machine with other things to do takes it in.
-        if n % 64 == 0 {
-            std::thread::sleep(Duration::from_millis(2));
-            seen.extend(std::iter::from_fn(|| far.next()));
+        // As fast as a machine with other things to do takes it in: some hundred are on their way at most.
+        if n % 64 == 0 || n == 19_999 {
+            let on_their_way = if n == 19_999 { 0 } else { 256 };
+            until("they have come", || {
+                // The machines' own multicast goes over the cables as well.
+                let ours = |frame: &Vec<u8>| frame.starts_with(&[2, 9, 9, 9, 9, 9]);
+                seen.extend(std::iter::from_fn(|| far.next()).filter(ours));
+                (seen.len() + on_their_way >= passed.len()).then_some(())
+            });
         }
     }
-    until("all have come", || {
-        seen.extend(std::iter::from_fn(|| far.next()));
-        let ours = |frame: &&Vec<u8>| frame.starts_with(&[2, 9, 9, 9, 9, 9]);
-        (seen.iter().filter(ours).count() >= passed.len()).then_some(())
-    });
-    // The machines' own multicast goes over the cables as well.
-    seen.retain(|frame| frame.starts_with(&[2, 9, 9, 9, 9, 9]));
     // A capture shows a tag that the interface took out of the frame as no tag.
     let untagged = |frame: &Vec<u8>| match frame[12..14] {
         [0x81, 0] => [&frame[..12], &frame[16..]].concat(),

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::middlebox::support::host::{Host, LABS};
 use crate::middlebox::support::lab::state_of;
-use crate::middlebox::support::{CONSTEL, constel, json, stderr, until, wait};
+use crate::middlebox::support::{CONSTEL, constel, json, judged, stderr, until, wait};
 
 #[test]
 fn rows_of_nist_net_become_rules() {
@@ -202,9 +202,12 @@ fn paths_of_rules_lead_through_the_sky_and_their_ends_hand_over() {
     // Up and down twice; a host with other things to do adds, and nothing is early.
     let geo = round_trips(&results, "geo");
     assert_eq!(geo.len(), 10, "{geo:?}");
-    assert!(geo.iter().all(|ms| (477.0..700.0).contains(ms)), "{geo:?}");
+    assert!(geo.iter().all(|ms| *ms >= 477.0), "{geo:?}");
+    let summary = fs::read(results.join("summary.json")).unwrap();
+    let is_judged = judged(&serde_json::from_slice(&summary).unwrap());
+    assert!(!is_judged || geo.iter().all(|ms| *ms < 700.0), "{geo:?}");
     let leo = round_trips(&results, "starlink");
-    assert!(leo.len() > 70, "{leo:?}");
+    assert!(leo.len() > if is_judged { 70 } else { 0 }, "{leo:?}");
     assert!(
         leo.iter().all(|ms| *ms > 2.0 * 18.5),
         "faster than light: {leo:?}"

@@ -15,10 +15,7 @@ use constel_host::claim::{LabState, RuntimeDir};
 use constel_host::inventory::{Difference, HostInventory, diff};
 use constel_host::process;
 
-use super::{constel, stderr};
-
-/// The kernel frees BPF objects and namespaces a moment after their last user has gone.
-const SETTLED_WITHIN: Duration = Duration::from_secs(10);
+use super::{constel, hangs_after, stderr};
 
 /// The names of this process's labs start with it: tests run side by side, one process each.
 pub(crate) static LABS: Prefix = Prefix;
@@ -68,7 +65,8 @@ impl Host {
 
     /// Panics when anything that is ours differs from the picture taken before.
     pub(crate) fn assert_as_before(&self, when: &str) {
-        let end = Instant::now() + SETTLED_WITHIN;
+        // The kernel frees BPF objects and namespaces a moment after their last user has gone: longer where it has much to do.
+        let end = Instant::now() + hangs_after();
         // A picture costs as much as the host has processes: the less often the longer it takes.
         let mut pause = Duration::from_millis(50);
         loop {

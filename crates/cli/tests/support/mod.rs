@@ -22,6 +22,8 @@ use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -31,7 +33,7 @@ pub(crate) const CONSTEL: &str = env!("CARGO_BIN_EXE_constel");
 
 /// How long a test waits for what must happen. Waits only recognise what hangs: a busy host may take its time, and bounds of
 /// the product are judged by lab time or beside a baseline.
-fn hangs_after() -> Duration {
+pub(crate) fn hangs_after() -> Duration {
     Duration::from_secs(if long() { 5400 } else { 240 })
 }
 
@@ -125,18 +127,71 @@ pub(crate) fn skip(reason: &str) {
     }
 }
 
-/// How long something may take that this machine does in `limit` when nothing else runs: longer by a hundred times what the
-/// least verb takes at this moment, in the median of five.
-pub(crate) fn soon(limit: Duration) -> Duration {
-    let mut took: Vec<Duration> = (0..5)
-        .map(|_| {
-            let began = Instant::now();
-            constel(["--version"]);
-            began.elapsed()
-        })
-        .collect();
-    took.sort();
-    limit + 100 * took[2]
+/// Whether the figures of a run (its summary, or a script's document about it) or of a flow (its row) may be judged: the
+/// document itself says that they are trustworthy. If not, or if that is unknown, the reason is counted by [`skip`]. Results
+/// that late frames cannot change, such as what is refused or that nothing is early, are judged without this.
+pub(crate) fn judged(document: &Value) -> bool {
+    let (trustworthy, why) = match document.get("verdict") {
+        Some(verdict) => (&verdict["trustworthy"], &verdict["reasons"]),
+        None => (
+            &document["trustworthy"],
+            document.get("doubt").unwrap_or(&document["reasons"]),
+        ),
+    };
+    if trustworthy != true {
+        skip_figures(why);
+    }
+    trustworthy == true
+}
+
+/// Counts that figures of a run are not judged because the host did not keep up.
+pub(crate) fn skip_figures(why: &Value) {
+    skip(&format!("figures, because the host did not keep up: {why}"));
+}
+
+/// Measures how long something takes and, at the same time, how long this host takes for the least verb. Both have the same
+/// other programs beside them.
+pub(crate) struct Stopwatch {
+    began: Instant,
+    over: Sender<()>,
+    least_verb: JoinHandle<Duration>,
+}
+
+impl Stopwatch {
+    /// Begins.
+    pub(crate) fn begin() -> Stopwatch {
+        let (over, is_over) = channel();
+        let least_verb = std::thread::spawn(move || {
+            let mut slowest = Duration::ZERO;
+            loop {
+                let began = Instant::now();
+                constel(["--version"]);
+                slowest = slowest.max(began.elapsed());
+                let pause = Duration::from_millis(100);
+                if is_over.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
+                    return slowest;
+                }
+            }
+        });
+        Stopwatch {
+            began: Instant::now(),
+            over,
+            least_verb,
+        }
+    }
+
+    /// Ends; panics if it took longer than `limit` and a hundred times the slowest of the least verbs in that time. An idle
+    /// host needs much less than `limit`.
+    pub(crate) fn assert_within(self, limit: Duration, what: &str) {
+        let took = self.began.elapsed();
+        drop(self.over);
+        let slowest = self.least_verb.join().unwrap();
+        println!("{what}: {took:.2?}, the least verb took up to {slowest:.2?} meanwhile");
+        assert!(
+            took < limit + 100 * slowest,
+            "{what}: {took:?}, and the least verb took up to {slowest:?} meanwhile"
+        );
+    }
 }
 
 /// Whether long studies run in full (`make test-long`) and not for some 20 s.

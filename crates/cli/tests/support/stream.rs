@@ -2,13 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
-use std::time::Duration;
 
+use super::hangs_after;
 use super::lab::Lab;
 
 /// How many bytes are sent.
 pub(crate) const STREAM_BYTES: usize = 4 << 20;
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// From a node to an address of another; returns how many bytes arrive.
 pub(crate) fn stream(lab: &Lab, from: &str, to: &str, address: IpAddr) -> usize {
@@ -17,11 +16,11 @@ pub(crate) fn stream(lab: &Lab, from: &str, to: &str, address: IpAddr) -> usize 
         .run(|| TcpListener::bind((address, 0)).unwrap());
     let listener = listener.unwrap();
     let goal = listener.local_addr().unwrap();
-    let connect = || TcpStream::connect_timeout(&goal, PATIENCE).unwrap();
+    let connect = || TcpStream::connect_timeout(&goal, hangs_after()).unwrap();
     let mut sender = lab.node(from).run(connect).unwrap();
     let (mut receiver, _) = listener.accept().unwrap();
-    receiver.set_read_timeout(Some(PATIENCE)).unwrap();
-    sender.set_write_timeout(Some(PATIENCE)).unwrap();
+    receiver.set_read_timeout(Some(hangs_after())).unwrap();
+    sender.set_write_timeout(Some(hangs_after())).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(move || sender.write_all(&vec![1; STREAM_BYTES]).unwrap());
         let mut all = Vec::new();

@@ -13,7 +13,16 @@ use crate::together::support::{CONSTEL, finish, skip, stderr, workspace};
 fn any_machine_answers_for_any_node_and_down_ends_it_on_all() {
     let host = Host::take();
     // All of it also holds where frames are not sealed.
-    let Some(told) = local(&["--ask", "1", "--down", "1", "--flag=--insecure"]) else {
+    let flags = [
+        "--for",
+        "600s",
+        "--ask",
+        "1",
+        "--down",
+        "1",
+        "--flag=--insecure",
+    ];
+    let Some(told) = local(&flags) else {
         return;
     };
     let asked = told["asked"].as_array().unwrap();
@@ -102,8 +111,7 @@ fn any_machine_answers_for_any_node_and_down_ends_it_on_all() {
     for part in told["listed"].as_array().unwrap() {
         assert_eq!(part["phase"], "running", "{part:#}");
     }
-    assert!(told["down_s"].as_f64().unwrap() < 20.0, "{told:#}");
-    assert!(told["lab_time_s"].as_f64().unwrap() < 60.0, "{told:#}");
+    assert!(told["lab_time_s"].as_f64().unwrap() < 600.0, "{told:#}");
     assert_eq!(told["interrupted"], true);
     for part in told["parts"].as_array().unwrap() {
         assert_eq!(part["failure"], Value::Null, "{part:#}");

@@ -197,7 +197,7 @@ fn the_programs_of_a_living_crossing_are_no_dead_labs() {
 fn udp(node: &Node, n: u8) -> UdpSocket {
     let socket = node.run(|| UdpSocket::bind((v4(n), 7_000)).unwrap());
     socket
-        .set_read_timeout(Some(Duration::from_secs(2)))
+        .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
     stamp(&socket);
     socket
@@ -241,9 +241,9 @@ fn the_way_is_hidden_in_the_edge(by: MachineTransport) {
             );
         }
         assert!(crossing[0] >= EDGE_NS, "{} ns: early", crossing[0]);
-        // A busy machine makes some of both late. Were the way added, it would be all that cross.
-        let median_ns = error(&crossing, 50).saturating_sub(error(&local, 50));
-        assert!(median_ns < MS / 2, "{median_ns} ns beyond the local one");
+        // A busy machine makes many of both late, and not the quickest. Were the way added, it would be to all that cross.
+        let least_ns = crossing[0].saturating_sub(local[0]);
+        assert!(least_ns < MS / 2, "{least_ns} ns beyond the local one");
         let (counts, from) = pair.counts(1);
         assert!(from.arrived > 200 && from.lost == 0, "{from:?}");
         assert_eq!((counts.unsent, counts.strangers, from.refused), (0, 0, 0));
@@ -332,7 +332,7 @@ fn several_threads_of_the_relay_are_as_one(by: MachineTransport) {
     ] {
         let times = one_way(from, to, 50);
         assert!(times[0] >= EDGE_NS, "{} ns: early", times[0]);
-        assert!(times[25] < EDGE_NS + 5 * MS, "{times:?}: the way is added");
+        assert!(times[0] < EDGE_NS + MS, "{times:?}: the way is added");
     }
     stream_whole(&pair, node);
     for here in [0, 1] {
@@ -584,7 +584,8 @@ fn what_a_lost_machine_had_comes_here(by: MachineTransport) {
         one_way((&node, 2), (pair.near(), 1), 20),
     ];
     for times in times {
-        assert!(times[0] >= 3 * MS && times[10] < 5 * MS, "{times:?}");
+        // Later ones are the machine's own delay.
+        assert!((3 * MS..5 * MS).contains(&times[0]), "{times:?}");
     }
     let refused = pair.counts(0).1.refused;
     let receiver = pair.near().run(|| Raw::new(ODD));

