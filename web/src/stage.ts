@@ -8,6 +8,7 @@ import { type Link, type Links, key } from "./frame";
 import { type Grid, grid } from "./grid";
 import { land } from "./land";
 import { Lines } from "./lines";
+import { Pace } from "./pace";
 import { Palette, along, rgb } from "./palette";
 import { DelayScale } from "./scale";
 import * as S from "./shaders";
@@ -54,6 +55,7 @@ export class Stage {
   scriptMs = 0;
   /** Whether a graphics card draws, and not the processors. */
   readonly card: boolean;
+  private readonly pace: Pace;
   readonly renderer: THREE.WebGLRenderer;
   private readonly scene = new THREE.Scene();
   private readonly camera = new THREE.PerspectiveCamera((2 * HALF_ANGLE * 180) / Math.PI, 1, 0.02, 60);
@@ -93,6 +95,7 @@ export class Stage {
     const context = canvas.getContext("webgl2", { ...DRAWING, antialias: true, failIfMajorPerformanceCaveat: true });
     this.card = context !== null;
     this.renderer = new THREE.WebGLRenderer({ canvas, ...DRAWING, antialias: false, ...(context ? { context } : {}) });
+    this.pace = new Pace(context ? null : (this.renderer.getContext() as WebGL2RenderingContext));
     this.renderer.setClearColor(0, 0);
     this.renderer.outputColorSpace = THREE.LinearSRGBColorSpace;
     const high = Math.max(1, Math.ceil(world.nodes.length / WIDE));
@@ -418,7 +421,7 @@ export class Stage {
     }
     if (march !== null && this.marks.count) this.dirty = true;
     if (this.uniforms.uMix.value !== mix) this.dirty = true;
-    if (!this.dirty) return false;
+    if (!this.dirty || !this.pace.may(performance.now())) return false;
     if (!this.placed && !this.card) {
       // Processors that draw an empty globe first draw the sky later.
       if (!this.compiled) this.renderer.compile(this.scene, this.camera);
@@ -461,6 +464,7 @@ export class Stage {
     this.air.visible = this.view === "globe";
     this.feetNow();
     this.renderer.render(this.scene, this.camera);
+    this.pace.drew(began);
     this.scriptMs = performance.now() - began;
     if (this.placed) this.shown();
     return true;

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { source } from "./source.mjs";
 
-const [{ Rate }, { nearest }, { groups, label }, { csv, flagged, flowCharts, flowVerdict, together, zoomed }, { health }, { detail, event, numberOfEvents }, { absentPorts, failedNodes, unknownDelays }] = await Promise.all(
-  ["rate", "arcs", "together", "curves", "health", "words", "byhand"].map(source),
+const [{ Rate }, { nearest }, { groups, label }, { csv, flagged, flowCharts, flowVerdict, together, zoomed }, { health }, { detail, event, numberOfEvents }, { absentPorts, failedNodes, unknownDelays }, { Pace }] = await Promise.all(
+  ["rate", "arcs", "together", "curves", "health", "words", "byhand", "pace"].map(source),
 );
 
 test("a constant rate is constant, however often the page gets the same sample", () => {
@@ -186,4 +186,23 @@ test("nodes that are stopped by hand are down until they are started", () => {
   assert.deepEqual([...failedNodes(all.slice(0, 3))], ["a", "b", "d"]);
   assert.deepEqual([...failedNodes(all)], ["a"]);
   assert.equal(event(all[0]), "nodes changed: a, b by hand: fail");
+});
+
+test("a picture waits for the one before, and for three times as long as that took; a graphics card draws at any time", () => {
+  const fences = { SYNC_GPU_COMMANDS_COMPLETE: 1, SYNC_STATUS: 2, UNSIGNALED: 3, done: 4, fenceSync: () => ({}), getSyncParameter: () => fences.done, deleteSync: () => {}, flush: () => {} };
+  const pace = new Pace(fences);
+  const first = (from) => [...Array(3000).keys()].map((i) => from + i).find((now) => pace.may(now));
+  assert.equal(first(0), 0);
+  pace.drew(0);
+  assert.equal(first(10), 100, "10 ms and rest, at least 100 ms");
+  pace.drew(100);
+  fences.done = fences.UNSIGNALED;
+  assert.equal(first(101), undefined);
+  fences.done = 4;
+  assert.equal(first(180), 420, "80 ms, and three times 80 ms");
+  pace.drew(420);
+  assert.equal(first(4420), 5420, "a second at most");
+  const card = new Pace(null);
+  card.drew(1);
+  assert(card.may(1));
 });
