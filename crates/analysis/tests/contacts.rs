@@ -175,7 +175,7 @@ fn intervals_that_are_none_are_refused() {
 #[test]
 fn a_sky_with_memory_is_the_same_in_parts_and_jumps() {
     let policies = [
-        "hysteresis\n      hysteresis: 5 deg",
+        "{hysteresis: 5 deg}",
         "longest-visible",
         "scheduler",
     ];

@@ -1,12 +1,14 @@
 //! How packets find their way.
 
-use constel_units::{DataSize, TimeSpan};
-use serde::Serialize;
+use constel_units::TimeSpan;
 
-use super::{Destinations, Family, Forwarding, Metric, Name, Software, TextFile};
+use super::{
+    Bfd, Destinations, Family, Forwarding, Metric, Name, Reaction, Restart, Software, Start,
+    TextFile,
+};
 
 /// How packets find their way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Routing {
     /// The Internet protocols of the nodes.
     pub families: Families,
@@ -17,7 +19,7 @@ pub struct Routing {
 }
 
 /// The Internet protocols of the nodes; at least one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Families {
     /// IPv4.
     pub ipv4: bool,
@@ -36,7 +38,7 @@ impl Families {
 }
 
 /// Settings of the routes that Constel computes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComputedRouting {
     /// The nodes that routes lead to.
     pub destinations: Destinations,
@@ -45,7 +47,6 @@ pub struct ComputedRouting {
     /// Most next hops of a route, 1..=16; more than one only with [`Metric::Hops`].
     pub paths: u8,
     /// Chosen paths with their times, from a file; they replace the shortest path where the file names one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub choices: Option<Box<TextFile>>,
     /// The forwarding engine of the nodes.
     pub forwarding: Forwarding,
@@ -56,7 +57,7 @@ pub struct ComputedRouting {
 }
 
 /// Two nodes with several disjoint paths between them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disjoint {
     /// Its name.
     pub name: Name,
@@ -66,20 +67,8 @@ pub struct Disjoint {
     pub paths: u8,
 }
 
-/// How nodes learn of unforeseen failures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Reaction {
-    /// Time until the ends of a link detect its failure.
-    pub detect: TimeSpan,
-    /// Time from receiving a message until it is forwarded and the routes follow.
-    pub processing: TimeSpan,
-    /// The largest number of hops of a message; `None`: it reaches all nodes.
-    pub reach: Option<u8>,
-}
-
 /// The source of the routes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mode {
     /// Constel.
     Computed(ComputedRouting),
@@ -108,8 +97,7 @@ impl Mode {
 }
 
 /// A routing protocol within an autonomous system, of those that some software supports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Igp {
     /// OSPFv2 for IPv4, OSPFv3 for IPv6.
     Ospf,
@@ -120,7 +108,7 @@ pub enum Igp {
 }
 
 /// Routing by daemons.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DaemonRouting {
     /// Which software.
     pub software: Software,
@@ -150,7 +138,7 @@ pub struct DaemonRouting {
 }
 
 /// An autonomous system.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct System {
     /// The system's name.
     pub name: Name,
@@ -163,7 +151,7 @@ pub struct System {
 }
 
 /// Timers of a routing protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timers {
     /// Seconds between two hello packets, at least 1.
     pub hello_s: u16,
@@ -172,7 +160,7 @@ pub struct Timers {
 }
 
 /// OSPF's settings besides hello and dead times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OspfExtra {
     /// Seconds until an unacknowledged packet is sent again, at least 1.
     pub retransmit_s: u16,
@@ -187,40 +175,10 @@ pub struct OspfExtra {
 }
 
 /// How large OSPF's areas are, at most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AreaSize {
     /// This number of planes, at least 1.
     Planes(u16),
     /// The number of planes that have this number of satellites.
     Satellites(u32),
-}
-
-/// How fast daemons are started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Start {
-    /// Most tasks that run or wait for each processor before the next is started, at least 1.
-    pub load: u32,
-    /// The least time between two starts.
-    pub pace: TimeSpan,
-    /// Memory that stays free.
-    pub memory: DataSize,
-}
-
-/// Bidirectional Forwarding Detection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Bfd {
-    /// Time between two packets, a whole number of milliseconds.
-    pub interval: TimeSpan,
-    /// How many may be missing, at least 2.
-    pub multiplier: u8,
-}
-
-/// How daemons that end are started again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Restart {
-    /// Wait before the first start; doubled for each that follows.
-    pub after: TimeSpan,
-    /// Longest wait, at least `after`.
-    pub at_most: TimeSpan,
 }
