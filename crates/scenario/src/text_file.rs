@@ -1,5 +1,6 @@
 //! A file that is passed on to the stage that can read it: orbital elements, templates.
 
+use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use crate::diagnostic::Diagnostic;
@@ -105,6 +106,16 @@ impl TextFile {
             self.named_at.line,
             self.named_at.column
         )
+    }
+}
+
+impl Serialize for TextFile {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct;
+        let mut out = serializer.serialize_struct("TextFile", 2)?;
+        out.serialize_field("path", &self.path)?;
+        out.serialize_field("sha256", &self.sha256)?;
+        out.end()
     }
 }
 

@@ -1,6 +1,7 @@
 //! How packets find their way.
 
 use constel_units::TimeSpan;
+use serde::Serialize;
 
 use super::{
     Bfd, Destinations, Family, Forwarding, Metric, Name, Reaction, Restart, Software, Start,
@@ -8,7 +9,7 @@ use super::{
 };
 
 /// How packets find their way.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Routing {
     /// The Internet protocols of the nodes.
     pub families: Families,
@@ -19,7 +20,7 @@ pub struct Routing {
 }
 
 /// The Internet protocols of the nodes; at least one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Families {
     /// IPv4.
     pub ipv4: bool,
@@ -38,7 +39,7 @@ impl Families {
 }
 
 /// Settings of the routes that Constel computes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ComputedRouting {
     /// The nodes that routes lead to.
     pub destinations: Destinations,
@@ -47,6 +48,7 @@ pub struct ComputedRouting {
     /// Most next hops of a route, 1..=16; more than one only with [`Metric::Hops`].
     pub paths: u8,
     /// Chosen paths with their times, from a file; they replace the shortest path where the file names one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub choices: Option<Box<TextFile>>,
     /// The forwarding engine of the nodes.
     pub forwarding: Forwarding,
@@ -57,7 +59,7 @@ pub struct ComputedRouting {
 }
 
 /// Two nodes with several disjoint paths between them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Disjoint {
     /// Its name.
     pub name: Name,
@@ -68,7 +70,8 @@ pub struct Disjoint {
 }
 
 /// The source of the routes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Constel.
     Computed(ComputedRouting),
@@ -97,7 +100,8 @@ impl Mode {
 }
 
 /// A routing protocol within an autonomous system, of those that some software supports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Igp {
     /// OSPFv2 for IPv4, OSPFv3 for IPv6.
     Ospf,
@@ -108,7 +112,7 @@ pub enum Igp {
 }
 
 /// Routing by daemons.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DaemonRouting {
     /// Which software.
     pub software: Software,
@@ -138,7 +142,7 @@ pub struct DaemonRouting {
 }
 
 /// An autonomous system.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct System {
     /// The system's name.
     pub name: Name,
@@ -151,7 +155,7 @@ pub struct System {
 }
 
 /// Timers of a routing protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Timers {
     /// Seconds between two hello packets, at least 1.
     pub hello_s: u16,
@@ -160,7 +164,7 @@ pub struct Timers {
 }
 
 /// OSPF's settings besides hello and dead times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct OspfExtra {
     /// Seconds until an unacknowledged packet is sent again, at least 1.
     pub retransmit_s: u16,
@@ -175,7 +179,8 @@ pub struct OspfExtra {
 }
 
 /// How large OSPF's areas are, at most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum AreaSize {
     /// This number of planes, at least 1.
     Planes(u16),
