@@ -528,6 +528,7 @@ class OwnLab(Lab):
         anyway: bool,
         profile_hz: int | None,
         up_within: Span,
+        virtual_time: bool,
     ) -> None:
         super().__init__(name or scenario.name)
         self.scenario = scenario
@@ -540,13 +541,17 @@ class OwnLab(Lab):
         self._flags = [*(["--for", text_of(duration)] if duration is not None else [])]
         self._flags += ["--no-traffic"] * (not traffic) + ["--anyway"] * anyway
         self._flags += [] if profile_hz is None else ["--profile", str(profile_hz)]
+        self._flags += ["--time", "virtual"] * virtual_time
+        self._virtual_time = virtual_time
 
     def start(self) -> Self:
-        """Starts the lab; returns when it is up.
+        """Starts the lab; returns when it is up, or at once in virtual time, where only `wait` follows.
 
         Raises `HostError`, `ScenarioError`, `UsageError` (another lab has the name), `LabTimeout`, `LabDied`.
         """
         self.launch()
+        if self._virtual_time:
+            return self
         limit = time.monotonic() + self._up_within_s
         try:
             while not self.is_up():

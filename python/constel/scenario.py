@@ -274,13 +274,15 @@ class Scenario:
         anyway: bool = False,
         profile_hz: int | None = None,
         up_within: Span = "300 s",
+        virtual_time: bool = False,
     ) -> OwnLab:
-        """Returns a lab of this scenario, to be entered with `with`; needs root.
+        """Returns a lab of this scenario, to be entered with `with`; needs root, except in virtual time.
 
         `name`: default: the scenario's. `results`: a folder that must not exist; default: `results/NAME-TIME`. `duration`: in
         lab time, instead of the scenario's. `traffic`: whether to run the scenario's traffic. `anyway`: start even if the lab
         does not fit. `profile_hz`: samples of interfaces' counters per second (1 to 100). `up_within`: maximum time of
-        starting.
+        starting. `virtual_time`: runs the lab in a guest whose clock waits (`docs/virtual-time.md`): `wait` returns its results,
+        and there are no requests to it.
         """
         from .lab import OwnLab
 
@@ -293,6 +295,7 @@ class Scenario:
             anyway=anyway,
             profile_hz=profile_hz,
             up_within=up_within,
+            virtual_time=virtual_time,
         )
 
     def __repr__(self) -> str:

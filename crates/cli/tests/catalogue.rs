@@ -4,7 +4,6 @@ use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::host::Host;
@@ -111,7 +110,7 @@ fn satellites_are_known_and_named_by_their_catalogue() {
     );
 
     let events = lab.results.join("events.ndjson");
-    let failure = until(Duration::from_secs(20), "the satellite breaks", || {
+    let failure = until("the satellite breaks", || {
         let text = fs::read_to_string(&events).ok()?;
         let line = text.lines().find(|line| line.contains("\"failure\""))?;
         serde_json::from_str::<Value>(line).ok()
@@ -119,7 +118,7 @@ fn satellites_are_known_and_named_by_their_catalogue() {
     assert_eq!(failure["objects"], json!(["sat-iri-p00-s01"]));
     assert_eq!(failure["catalogued"], json!([other]));
     let inside = lab.results.join("flows/inside.out");
-    until(Duration::from_secs(20), "the command is over", || {
+    until("the command is over", || {
         let text = fs::read_to_string(&inside).ok()?;
         (text == "sat-iri-p00-s00\n").then_some(())
     });

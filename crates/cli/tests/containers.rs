@@ -9,9 +9,9 @@ use std::path::Path;
 use constel_host::process::marked;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use support::container::{COMPUTED, WITHIN, events, exec, prepared, processor_share};
+use support::container::{COMPUTED, events, exec, prepared, processor_share};
 use support::host::Host;
-use support::lab::{Lab, UP_WITHIN};
+use support::lab::Lab;
 use support::{constel, netns, scenario, stderr, stdout, until};
 
 #[test]
@@ -36,7 +36,7 @@ traffic:
     fs::create_dir(dir.path().join("out")).unwrap();
     fs::write(dir.path().join("site/index"), "hello\n").unwrap();
     let mut lab = Lab::up("mixed", &file, dir.path(), &[]);
-    let said = until(WITHIN, "west's program speaks", || {
+    let said = until("west's program speaks", || {
         let said = fs::read_to_string(lab.results.join("nodes/west/program.log")).ok()?;
         said.contains("/mnt/x").then_some(said)
     });
@@ -55,7 +55,7 @@ traffic:
     }
     // Routes had converged before the program began.
     assert!(said.contains(&format!("src {own}")), "{said}");
-    let out = until(WITHIN, "east's program writes", || {
+    let out = until("east's program writes", || {
         fs::read(dir.path().join("out/x")).ok()
     });
     assert_eq!(out, b"x\n", "root writes where it may");
@@ -91,7 +91,7 @@ traffic:
     assert!(exec(&lab, "west", &["cat", "/mine"]).contains("No such file"));
 
     let read = |name: &str| fs::read_to_string(lab.results.join(name)).unwrap_or_default();
-    until(WITHIN, "the flows are over", || {
+    until("the flows are over", || {
         (read("flows/inside.out").contains("sh\n") || read("flows/inside.out").contains("sleep\n"))
             .then_some(())
     });
@@ -106,7 +106,7 @@ traffic:
         ("probe-back", ",ok\n"),
     ];
     for (flow, words) in heard {
-        until(WITHIN, "the host's program hears the other node", || {
+        until("the host's program hears the other node", || {
             read(&format!("flows/{flow}.out"))
                 .contains(words)
                 .then_some(())
@@ -135,14 +135,14 @@ fn programs_that_end_are_started_again_and_greedy_ones_end_alone() {
         let all = events(&lab, "container-ended");
         all.into_iter().find(|event| event["node"] == node)
     };
-    let greedy = until(WITHIN, "the greedy one ends", || ended("sat-p00-s00"));
+    let greedy = until("the greedy one ends", || ended("sat-p00-s00"));
     assert_eq!(greedy["how"], "signal 9, at its limit of memory");
     assert_eq!(greedy["again_in_s"], Value::Null);
-    let good = until(WITHIN, "the short one ends", || ended("sat-p00-s02"));
+    let good = until("the short one ends", || ended("sat-p00-s02"));
     assert_eq!(good["how"], "exit code 0");
     let words = exec(&lab, "sat-p00-s02", &["id"]);
     assert!(words.contains("has ended"), "{words}");
-    let forks = until(WITHIN, "the forks are refused", || {
+    let forks = until("the forks are refused", || {
         let said = fs::read_to_string(lab.results.join("nodes/sat-p00-s01/program.log")).ok()?;
         said.contains("can't fork").then_some(said)
     });
@@ -155,12 +155,12 @@ fn programs_that_end_are_started_again_and_greedy_ones_end_alone() {
     };
     let pid = first(&lab, "east").unwrap();
     kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL).unwrap();
-    let event = until(WITHIN, "its end is told", || ended("east"));
+    let event = until("its end is told", || ended("east"));
     assert_eq!(
         (&event["how"], &event["again_in_s"]),
         (&"signal 9".into(), &1.0.into())
     );
-    until(WITHIN, "it runs again", || {
+    until("it runs again", || {
         let again = events(&lab, "container-restarted");
         again
             .iter()
@@ -213,12 +213,10 @@ fn after_kill_9_no_container_is_left() {
     let mut lab = Lab::up("dies", &file, dir.path(), &[]);
     let living = |lab: &Lab| marked(Some(&lab.name)).unwrap().len();
     // 14 containers, of which two have a second process, beside the lab's init.
-    until(UP_WITHIN, "all run", || (living(&lab) == 17).then_some(()));
+    until("all run", || (living(&lab) == 17).then_some(()));
     lab.signal(Signal::KILL);
     lab.ended();
-    until(WITHIN, "all have ended", || {
-        (living(&lab) == 0).then_some(())
-    });
+    until("all have ended", || (living(&lab) == 0).then_some(()));
     let output = constel(["clean", &lab.name]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     host.assert_as_before("dies");

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::Value;
 use support::host::{Host, LABS};
-use support::lab::{Lab, UP_WITHIN};
+use support::lab::Lab;
 use support::{CONSTEL, constel, json, scenario, stderr, stdout, until, workspace};
 
 const COMPUTED: &str = "{mode: computed}";
@@ -307,7 +307,7 @@ fn a_lab_answers_from_start_to_down() {
     let file = scenario::small(dir.path(), "answers.yaml", BIRD, traffic);
     let mut lab = Lab::start("answers", &file, dir.path(), &[]);
     let name = lab.name.clone();
-    let early = until(UP_WITHIN, "it is listed", || row(&name));
+    let early = until("it is listed", || row(&name));
     assert_eq!(
         keys(&early),
         ["lab", "state", "scenario", "pid", "nodes", "edges"]
@@ -369,7 +369,7 @@ fn a_lab_answers_from_start_to_down() {
         stderr(&output)
     );
 
-    until(Duration::from_secs(20), "the ping has ended", || {
+    until("the ping has ended", || {
         let output = constel(["events", &name, "--json"]);
         stdout(&output).contains("\"flow-ended\"").then_some(())
     });
@@ -504,7 +504,7 @@ fn ctrl_c_at_any_time_is_130_and_leaves_nothing() {
     // While nodes are made, while BIRDs start, while they talk.
     for (number, after_ms) in [20, 80, 160, 300, 2000].into_iter().enumerate() {
         let mut lab = Lab::start(&format!("early-{number}"), &file, dir.path(), &[]);
-        until(Duration::from_secs(5), "it has its name", || lab.state());
+        until("it has its name", || lab.state());
         std::thread::sleep(Duration::from_millis(after_ms));
         assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
         host.assert_as_before(&format!("Ctrl-C after {after_ms} ms"));

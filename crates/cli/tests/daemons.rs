@@ -9,7 +9,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use rustix::process::{Pid, Signal};
 use support::host::Host;
@@ -134,7 +134,7 @@ fn works(case: &Case<'_>, daemons: &[(&str, u64)], victim: &str) {
     let killed = daemon(&lab, victim);
     assert_eq!(listens(killed), case.listens);
     rustix::process::kill_process(Pid::from_raw(killed).unwrap(), Signal::KILL).unwrap();
-    let died = until(Duration::from_secs(5), "its death is an event", || {
+    let died = until("its death is an event", || {
         event(&lab, "daemon-died", victim)
     });
     assert!(died.contains("tokyo"), "{died}");
@@ -143,7 +143,7 @@ fn works(case: &Case<'_>, daemons: &[(&str, u64)], victim: &str) {
         .iter()
         .filter(|(program, _)| *program == victim || victim == "zebra");
     for (program, _) in again {
-        until(Duration::from_secs(10), "it is started again", || {
+        until("it is started again", || {
             event(&lab, "daemon-restarted", program)
         });
     }
@@ -421,7 +421,7 @@ fn daemon(lab: &Lab, program: &str) -> i32 {
         format!("CONSTEL_LAB={}", lab.name),
         "CONSTEL_NODE=tokyo".to_owned(),
     ];
-    until(Duration::from_secs(5), "the daemon is there", || {
+    until("the daemon is there", || {
         fs::read_dir("/proc").unwrap().find_map(|entry| {
             let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
             let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;

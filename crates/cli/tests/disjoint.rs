@@ -18,9 +18,6 @@ use support::{constel, json, scenario, until};
 const FROM: &str = "hobart";
 const TO: &str = "weddell";
 
-/// A change by hand is followed at once; a busy machine may take its time.
-const SOON: Duration = Duration::from_secs(5);
-
 /// The time that a busy machine may add to a round trip; the paths differ by more.
 const SLACK_NS: i64 = 2_000_000;
 
@@ -200,7 +197,7 @@ fn each_path_has_its_own_addresses_routes_and_round_trips() {
         probing.join().unwrap()
     });
     assert_eq!(lost(&on_first), 0, "path 1 lost probes");
-    let second = until(SOON, "path 2 leads round the laser", || {
+    let second = until("path 2 leads round the laser", || {
         let ways = ways(&lab);
         assert_eq!(ways[&1].as_ref(), Some(&way(1)));
         let round = ways[&2].clone().filter(|way| *way != old)?;
@@ -214,7 +211,7 @@ fn each_path_has_its_own_addresses_routes_and_round_trips() {
     assert!(between(&way(1)).is_disjoint(&between(&second)));
     assert_eq!(lost(&pings(&lab, 2, 10)), 0);
     json(&constel(["link", "heal", &name, near, far, "--json"]));
-    until(SOON, "path 2 is the old one again", || {
+    until("path 2 is the old one again", || {
         (ways(&lab) == first).then_some(())
     });
 
@@ -227,7 +224,7 @@ fn each_path_has_its_own_addresses_routes_and_round_trips() {
         &way(2)[1],
         "--json",
     ]));
-    until(SOON, "one path is left", || {
+    until("one path is left", || {
         ways(&lab)[&2].is_none().then_some(())
     });
     assert!(ways(&lab)[&1].is_some());
@@ -248,7 +245,7 @@ fn each_path_has_its_own_addresses_routes_and_round_trips() {
         &way(2)[1],
         "--json",
     ]));
-    until(SOON, "both paths are back", || {
+    until("both paths are back", || {
         (ways(&lab) == first).then_some(())
     });
     // Remains of a step are swept by the next but one.

@@ -63,7 +63,7 @@ fn signals_end_a_run_soon_whoever_still_reads_its_words() {
         lab.wait_running();
         // Until something was measured.
         let out = lab.results.join("flows/ping.out");
-        until(Duration::from_secs(5), "a reply", || {
+        until("a reply", || {
             let text = std::fs::read_to_string(&out).unwrap_or_default();
             text.contains(",ok\n").then_some(())
         });
@@ -91,7 +91,7 @@ fn a_signal_while_coming_up_leaves_nothing() {
         let name = format!("early-{number}");
         let words = Words::BrokenPipe.open();
         let mut lab = Lab::start_telling(words, &name, &file, dir.path(), &[]);
-        until(Duration::from_secs(5), "it has its name", || lab.state());
+        until("it has its name", || lab.state());
         std::thread::sleep(Duration::from_millis(pause_ms));
         let asked = Instant::now();
         lab.signal(Signal::INT);
@@ -122,7 +122,7 @@ fn a_process_left_in_a_node_does_not_delay_the_end() {
             shell.spawn().unwrap()
         })
         .collect();
-    until(Duration::from_secs(5), "all are in their node", || {
+    until("all are in their node", || {
         let inside = constel_host::process::marked(Some(&lab.name)).unwrap();
         let sleeps = inside.iter().filter(|p| p.command == "sleep").count();
         (sleeps >= 6).then_some(())
@@ -174,7 +174,7 @@ fn others_are_kept_out_under_any_umask() {
 /// Waits for the first reply of the flow `ping`, fills the disk that the results are on, and returns the flow's output.
 fn fill_after_a_reply(lab: &Lab, disk: &Path) -> PathBuf {
     let out = lab.results.join("flows/ping.out");
-    until(Duration::from_secs(5), "a reply", || {
+    until("a reply", || {
         let text = std::fs::read_to_string(&out).unwrap_or_default();
         text.contains(",ok\n").then_some(())
     });

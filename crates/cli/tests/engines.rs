@@ -6,7 +6,6 @@ use crate::support;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use constel_containers::engine::{ContainerOptions, Engine, LAB_LABEL, OWNER_LABEL};
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,11 +13,8 @@ use serde_json::Value;
 use support::container::{self, COMPUTED, WITHIN, events};
 use support::engine::{Daemon, Kind};
 use support::host::{Host, LABS};
-use support::lab::{DOWN_WITHIN, Lab};
+use support::lab::Lab;
 use support::{CONSTEL, constel, finish, json, scenario, stderr, until, wait};
-
-/// An engine needs a while for a container, more on a busy machine.
-const ENGINE_WITHIN: Duration = Duration::from_secs(90);
 
 /// A folder with an image, an engine, and a scenario.
 struct Bench {
@@ -107,7 +103,7 @@ fn nodes_of_an_engine_are_as_those_that_we_make() {
         "east and the other satellites are not the engine's"
     );
 
-    let said = until(WITHIN, "west's program speaks", || {
+    let said = until("west's program speaks", || {
         Some(log(&lab, "west")).filter(|said| said.contains("/mnt/x"))
     });
     let own = support::netns::loopback(&lab.node("west"));
@@ -166,19 +162,19 @@ fn nodes_of_an_engine_are_as_those_that_we_make() {
     assert_eq!(fs::read_to_string(out).unwrap(), "hello\n");
 
     // One program is started again, with its files as they were; its container's first process stays.
-    let again = until(WITHIN, "the satellite's program was started again", || {
+    let again = until("the satellite's program was started again", || {
         events(&lab, "container-restarted").pop()
     });
     assert_eq!(again["node"], "sat-p00-s00");
     let ended = &events(&lab, "container-ended")[0];
     assert!(ended.to_string().contains("exit code 3"), "{ended}");
     assert_eq!(exec(&lab, "sat-p00-s00", "cat /copied"), "hello\n");
-    until(WITHIN, "it speaks again", || {
+    until("it speaks again", || {
         (log(&lab, "sat-p00-s00").matches("I am").count() > 1).then_some(())
     });
 
     let read = |name: &str| fs::read_to_string(lab.results.join(name)).unwrap_or_default();
-    until(WITHIN, "the flows are over", || {
+    until("the flows are over", || {
         (events(&lab, "flow-ended").len() == 2).then_some(())
     });
     let inside = read("flows/inside.out") + &read("flows/inside/stdout");
@@ -193,7 +189,7 @@ fn nodes_of_an_engine_are_as_those_that_we_make() {
     let first = bench.engine().first_process(&west.id).unwrap().unwrap();
     let first = Pid::from_raw(i32::try_from(first).unwrap()).unwrap();
     kill_process(first, Signal::KILL).unwrap();
-    let ended = until(WITHIN, "the lab hears of the end", || {
+    let ended = until("the lab hears of the end", || {
         let ended = events(&lab, "container-ended");
         ended.into_iter().find(|event| event["node"] == "west")
     });
@@ -233,7 +229,7 @@ fn without_engine_or_image_nothing_begins() {
             .env("XDG_CACHE_HOME", dir.path())
             .env("DOCKER_HOST", socket);
         command.current_dir(dir.path());
-        let output = finish(command, WITHIN);
+        let output = finish(command);
         assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
         stderr(&output)
     };
@@ -328,12 +324,12 @@ fn a_lab_outlives_its_engine_and_ends_clearly() {
     assert!(exec(&lab, "west", "hostname").contains("west"));
     let east = Pid::from_raw(i32::try_from(east.unwrap()).unwrap()).unwrap();
     kill_process(east, Signal::KILL).unwrap();
-    let ended = until(WITHIN, "the lab hears of an end", || {
+    let ended = until("the lab hears of an end", || {
         events(&lab, "container-ended").pop()
     });
     assert!(ended.to_string().contains("nobody says how"), "{ended}");
     lab.signal(Signal::INT);
-    let status = wait(&mut lab.child, DOWN_WITHIN + ENGINE_WITHIN);
+    let status = wait(&mut lab.child);
     let status = status.unwrap_or_else(|| panic!("it does not end: {}", lab.stderr()));
     assert!(!status.success(), "something of it is left");
     let said = lab.stderr();
@@ -345,7 +341,7 @@ fn a_lab_outlives_its_engine_and_ends_clearly() {
     let mut command = Command::new(CONSTEL);
     command.args(["clean", &lab.name]);
     command.env("DOCKER_HOST", bench.daemon.host());
-    let output = finish(command, ENGINE_WITHIN);
+    let output = finish(command);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let left = bench.engine().containers(Some(&lab.name)).unwrap();
     for one in &left {
@@ -398,9 +394,7 @@ fn containers_that_are_killed_are_made_anew(kind: Kind) {
         all.filter(|event| event["node"] == "west")
             .collect::<Vec<_>>()
     };
-    until(ENGINE_WITHIN, "it is made anew", || {
-        of("container-restarted").pop()
-    });
+    until("it is made anew", || of("container-restarted").pop());
     let ended = &of("container-ended")[0];
     assert_eq!(
         (&ended["how"], &ended["again_in_s"]),
@@ -425,12 +419,10 @@ fn containers_that_are_killed_are_made_anew(kind: Kind) {
     ] {
         assert!(words.contains(word), "{word}: {words}");
     }
-    until(WITHIN, "its program speaks again", || {
+    until("its program speaks again", || {
         (log(&lab, "west").matches("I am").count() == 2).then_some(())
     });
-    until(WITHIN, "it hears the other station", || {
-        heard("east").then_some(())
-    });
+    until("it hears the other station", || heard("east").then_some(()));
 
     lab.interrupt();
     assert_eq!(bench.containers(&lab), 0, "{}", lab.stderr());
@@ -465,14 +457,14 @@ fn limits_hold_in_containers_of_an_engine() {
     };
     let mut lab = bench.up("engine-limits");
     for (node, again) in [("west", Value::Null), ("sat-p00-s00", 1.0.into())] {
-        let ended = until(ENGINE_WITHIN, "the greedy one ends", || {
+        let ended = until("the greedy one ends", || {
             let mut all = events(&lab, "container-ended").into_iter();
             all.find(|event| event["node"] == node)
         });
         assert_eq!(ended["how"], "signal 9, at its limit of memory", "{node}");
         assert_eq!(ended["again_in_s"], again, "{node}");
     }
-    until(WITHIN, "the forks are refused", || {
+    until("the forks are refused", || {
         log(&lab, "sat-p00-s01")
             .contains("can't fork")
             .then_some(())
@@ -505,7 +497,7 @@ fn podman_is_an_engine_too() {
     };
     let mut lab = bench.up("podman");
     assert_eq!(bench.containers(&lab), 2);
-    let said = until(WITHIN, "west's program speaks", || {
+    let said = until("west's program speaks", || {
         Some(log(&lab, "west")).filter(|said| said.contains("src "))
     });
     assert!(said.contains("I am 1\n"), "{said}");
@@ -522,7 +514,7 @@ fn podman_is_an_engine_too() {
     ] {
         assert!(words.contains(word), "{word}: {words}");
     }
-    until(WITHIN, "the flow is over", || {
+    until("the flow is over", || {
         (!events(&lab, "flow-ended").is_empty()).then_some(())
     });
     lab.interrupt();
@@ -542,7 +534,7 @@ fn doctor_knows_the_engine() {
     let doctor = |host: &str| {
         let mut command = Command::new(CONSTEL);
         command.args(["doctor", "--json"]).env("DOCKER_HOST", host);
-        let output = finish(command, ENGINE_WITHIN);
+        let output = finish(command);
         let found: Value = serde_json::from_slice(&output.stdout).unwrap();
         let items = found["items"].as_array().unwrap().clone();
         let item = items

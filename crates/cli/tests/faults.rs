@@ -3,16 +3,10 @@
 use crate::support;
 
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::Value;
 use support::host::Host;
 use support::{CONSTEL, finish, long, skip, stderr, workspace};
-
-/// All rounds, on a machine that has much else to do.
-fn within() -> Duration {
-    Duration::from_secs(if long() { 5400 } else { 300 })
-}
 
 /// The script's output if a program is missing.
 const SKIPPED: i32 = 77;
@@ -25,7 +19,7 @@ fn whatever_fails_nothing_is_sent_without_right_and_nothing_is_left() {
     command
         .args(["--for", if long() { "1h" } else { "20s" }, "--seed", "3"])
         .env("CONSTEL", CONSTEL);
-    let output = finish(command, within());
+    let output = finish(command);
     if output.status.code() == Some(SKIPPED) {
         skip(&stderr(&output));
         return;

@@ -138,7 +138,7 @@ fn unmodified_programs_use_leotp_and_see_the_end_of_a_gateway_as_a_reset() {
         let text = fs::read_to_string(lab.results.join("flows/v6.out")).unwrap_or_default();
         text.contains('}').then_some(())
     };
-    until(PATIENCE, "the flow over IPv6 has ended", v6);
+    until("the flow over IPv6 has ended", v6);
 
     // A download whose gateway is killed: the received bytes are right, and its end is an error.
     let mut endless = connect(&lab, goal, 255);
@@ -168,7 +168,7 @@ fn unmodified_programs_use_leotp_and_see_the_end_of_a_gateway_as_a_reset() {
         stream.read_to_end(&mut all).ok()?;
         Some(all)
     };
-    assert!(until(PATIENCE, "a connection without the gateway", direct) == content(7));
+    assert!(until("a connection without the gateway", direct) == content(7));
 
     let status = lab.interrupt();
     assert!(

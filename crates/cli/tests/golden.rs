@@ -10,20 +10,17 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use support::host::{Host, LABS};
 use support::lab::Lab;
 use support::{CONSTEL, finish, scenario, stderr, stdout, workspace};
-
-const WITHIN: Duration = Duration::from_secs(30);
 
 /// A command line to be refused, run in `dir` so that files are named without their folder.
 fn refused(dir: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(CONSTEL);
     // Without a PATH only the system's folders are searched: the same words everywhere.
     command.args(args).current_dir(dir).env("PATH", "");
-    finish(command, WITHIN)
+    finish(command)
 }
 
 /// Compares the message with the golden file, and the exit code.
@@ -177,7 +174,7 @@ fn what_the_host_lacks_is_said_before_anything_is_made() {
         .arg(CONSTEL)
         .args(run)
         .current_dir(dir);
-    assert_said("no-bird", &finish(command, WITHIN), 5, &[]);
+    assert_said("no-bird", &finish(command), 5, &[]);
     assert!(
         !dir.join("results").exists(),
         "no results of what was refused"
@@ -198,7 +195,7 @@ fn without_root_nothing_is_made_and_plans_can_still_be_read() {
     let nobody = |args: &[&str]| {
         let mut command = Command::new(&binary);
         command.args(args).current_dir(dir).uid(65534).gid(65534);
-        finish(command, WITHIN)
+        finish(command)
     };
     assert_said(
         "no-root",

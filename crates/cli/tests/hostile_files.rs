@@ -8,7 +8,6 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
 
 use support::host::Host;
 use support::lab::Lab;
@@ -121,7 +120,7 @@ fn a_stream_that_the_caller_gives_is_read() {
         CONSTEL,
     ]);
     command.current_dir(dir.path());
-    let output = finish(command, Duration::from_secs(30));
+    let output = finish(command);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stdout(&output).contains("rules:"));
 }
@@ -239,7 +238,7 @@ fn the_store_of_images_says_what_it_needs() {
             .env_clear()
             .envs(home.iter().copied())
             .stdin(Stdio::null());
-        let output = finish(command, Duration::from_secs(30));
+        let output = finish(command);
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{home:?}: {said}");
         assert!(said.contains("HOME") && said.contains("--store"), "{said}");
@@ -310,7 +309,7 @@ fn results_and_images_have_paths_that_are_no_utf_8() {
     let mut command = Command::new(CONSTEL);
     command.args(["image", "import", "--name", "odd", "rootfs:."]);
     command.arg("--store").arg(&store).current_dir(&root);
-    let output = finish(command, Duration::from_secs(30));
+    let output = finish(command);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let output = verb(&["image", "list", "--store"], &[store.as_os_str()]);
     assert!(stdout(&output).contains("odd"), "{}", stderr(&output));
@@ -399,14 +398,14 @@ fn what_a_program_writes_is_shown_and_not_obeyed() {
         .args(["run", "--for", "2s", "--name", &name])
         .arg(&file);
     command.arg("--results").arg(&results).stdin(Stdio::null());
-    let output = finish(command, Duration::from_secs(90));
+    let output = finish(command);
     // The program exits with 3, so the run exits with 1: its software failed.
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stdout(&output).contains("words"), "{}", stdout(&output));
     plain(&["run"], &output);
     let mut command = Command::new(CONSTEL);
     command.arg("results").arg(&results);
-    plain(&["results"], &finish(command, Duration::from_secs(30)));
+    plain(&["results"], &finish(command));
 }
 
 /// A command's arguments are bytes, as everywhere, in one node and in many. The scenario's folder has such a name too.

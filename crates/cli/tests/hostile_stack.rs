@@ -111,7 +111,7 @@ fn latest(lab: &Lab) -> u64 {
 
 /// Waits for an event later than `after` that names the node and says this of what changed.
 fn said(lab: &Lab, node: &str, after: u64, words: &str) -> Value {
-    until(RESTORED_WITHIN, words, || {
+    until(words, || {
         let all = events(lab, "stack-changed").into_iter();
         let mut fits = all.filter(|event| {
             let changed = event["changed"].to_string();
@@ -344,7 +344,7 @@ fn dropping(dir: &Path) -> PathBuf {
     let mut clang = Command::new("clang");
     clang.args(["-O2", "-g", "-target", "bpf", "-c", "-o"]);
     clang.arg(&object).arg(&source);
-    let made = finish(clang, RESTORED_WITHIN);
+    let made = finish(clang);
     assert!(made.status.success(), "{}", stderr(&made));
     object
 }
@@ -544,7 +544,7 @@ fn with_restore_false_a_change_is_reported_and_stays() {
     // An equal loss in `b`, whose scenario has no such key, is restored; `a` keeps its own settings.
     assert!(sh(&lab, "b", flush));
     said(&lab, "b", 0, "eth0 has lost");
-    until(RESTORED_WITHIN, "b is restored", || {
+    until("b is restored", || {
         (set_up(&lab, "b") == made[1]).then_some(())
     });
     let now = set_up(&lab, "a");
@@ -585,11 +585,11 @@ fn beside(name: &str, start: &str, runs: &str) {
     // Daemons of FRR keep what they write when they crash in /var/tmp, which nodes share with the host.
     let start = format!("exec unshare -m sh -e <<'END'\nmount -t tmpfs own /var/tmp\n{start}\nEND");
     assert!(sh(&lab, "a", &start), "{start}");
-    until(RESTORED_WITHIN, runs, || sh(&lab, "a", runs).then_some(()));
+    until(runs, || sh(&lab, "a", runs).then_some(()));
     assert_eq!(routes_to_b(&lab), made, "it takes none over");
     let failed = constel(["link", "fail", &lab.name, "a", "r1"]);
     assert_eq!(failed.status.code(), Some(0), "{}", stderr(&failed));
-    let moved = until(RESTORED_WITHIN, "routes lead round the failure", || {
+    let moved = until("routes lead round the failure", || {
         let now = routes_to_b(&lab);
         let moved = |now: &InstalledRoute| made.iter().all(|old| old.target != now.target);
         now.iter().all(moved).then_some(now)

@@ -6,12 +6,9 @@ use crate::support;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use serde_json::Value;
 use support::{CONSTEL, finish, stderr, stdout, workspace};
-
-const WITHIN: Duration = Duration::from_secs(30);
 
 struct Images {
     dir: tempfile::TempDir,
@@ -31,7 +28,7 @@ impl Images {
         command
             .env("XDG_CACHE_HOME", self.dir.path())
             .env("COLUMNS", "100");
-        finish(command, WITHIN)
+        finish(command)
     }
 
     fn json(&self, args: &[&str]) -> Value {
@@ -178,7 +175,7 @@ fn make(images: &Images, args: &[&str]) -> Output {
     let mut command = Command::new(workspace().join("scenarios/images/make"));
     command.args(args).env("CONSTEL", CONSTEL);
     command.env("XDG_CACHE_HOME", images.dir.path());
-    finish(command, WITHIN)
+    finish(command)
 }
 
 #[test]
@@ -206,7 +203,7 @@ fn an_example_is_made_of_the_hosts_packages_and_is_the_same_twice() {
     let mut sh = Command::new("chroot");
     sh.arg(layer)
         .args(["/bin/sh", "-c", "echo hello | sed s/h/H/; id -un"]);
-    let ran = finish(sh, WITHIN);
+    let ran = finish(sh);
     assert_eq!(stdout(&ran), "Hello\nroot\n", "{}", stderr(&ran));
 }
 
@@ -226,7 +223,7 @@ fn an_example_has_the_libraries_of_its_programs() {
     let mut bird = Command::new("chroot");
     bird.arg(layer.join(chain.replace(':', "-")));
     bird.args(["/usr/sbin/bird", "--version"]);
-    let ran = finish(bird, WITHIN);
+    let ran = finish(bird);
     assert!(stderr(&ran).contains("BIRD version"), "{}", stderr(&ran));
     let labels = &shown["config"]["labels"];
     let packages = labels["org.constel.packages"].as_str().unwrap();
@@ -292,7 +289,7 @@ fn what_cannot_be_built_is_refused_with_the_next_step() {
         .current_dir(images.dir.path())
         .env("XDG_CACHE_HOME", images.dir.path())
         .env("PATH", images.dir.path());
-    let refused = finish(build, WITHIN);
+    let refused = finish(build);
     assert_eq!(refused.status.code(), Some(5), "{}", stderr(&refused));
     assert!(stderr(&refused).contains("buildah"), "{}", stderr(&refused));
     let none = images.run(&["show", "constel/bird"]);

@@ -348,7 +348,7 @@ information: [{{}}]
     };
     let followers: Vec<_> = names.iter().map(follow).collect();
     let controls = Controls::begin(dir.path(), STATIONS);
-    let ended = wait(&mut lab.child, Duration::from_secs(seconds + 60));
+    let ended = wait(&mut lab.child);
     assert!(ended.is_some(), "{}", lab.stderr());
     for mut follower in followers {
         follower.wait().unwrap();

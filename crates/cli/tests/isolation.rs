@@ -39,7 +39,7 @@ fn programs_of_a_node_reach_neither_the_host_nor_other_labs() {
     let mut there = Command::new(CONSTEL);
     there.args(["exec", &other.name, "west", "--", "sleep", "51"]);
     let mut there = there.spawn().unwrap();
-    until(Duration::from_secs(5), "the other lab's sleeps", || {
+    until("the other lab's sleeps", || {
         let inside = marked(Some(&other.name)).unwrap();
         inside.iter().any(|p| p.node.is_some()).then_some(())
     });
@@ -194,7 +194,7 @@ fn a_killed_init_ends_the_programs_and_the_trust() {
 ";
     let file = scenario::small(dir.path(), "init.yaml", COMPUTED, traffic);
     let mut lab = Lab::up("init", &file, dir.path(), &["--for", "6s"]);
-    let inits = until(Duration::from_secs(6), "the flow's program runs", || {
+    let inits = until("the flow's program runs", || {
         let all = marked(Some(&lab.name)).unwrap();
         let runs = all.iter().any(|p| p.node.as_deref() == Some("west"));
         runs.then_some(all)
@@ -252,7 +252,7 @@ fn open_shells_and_daemons_left_behind_do_not_keep_iridium_up() {
             "setsid sleep 999 < /dev/null > /dev/null 2>&1 & echo left",
         );
     }
-    until(Duration::from_secs(10), "all are in their nodes", || {
+    until("all are in their nodes", || {
         let inside = marked(Some(&lab.name)).unwrap();
         let count = inside.iter().filter(|p| p.node.is_some()).count();
         (count >= 40).then_some(())

@@ -7,7 +7,6 @@ use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
 
 use constel_host::NetNs;
 use constel_host::claim::LabState;
@@ -26,7 +25,7 @@ fn run_box(dir: &Path, name: &str, text: &str) -> Output {
     let mut command = Command::new(CONSTEL);
     command.arg("run").arg(&file).args(["--name", &name]);
     command.arg("--results").arg(dir.join(&name));
-    finish(command, Duration::from_secs(60))
+    finish(command)
 }
 
 /// The output of a ping of a box.
@@ -317,9 +316,7 @@ impl Plugged {
         let mut words = words.split(' ');
         let mut command = Command::new(words.next().unwrap());
         command.args(words);
-        self.device
-            .run(move || finish(command, Duration::from_secs(20)))
-            .unwrap()
+        self.device.run(move || finish(command)).unwrap()
     }
 }
 
@@ -343,7 +340,7 @@ impl Attached {
             .run(move || command.spawn().unwrap())
             .unwrap();
         let mut lab = Attached { name, child };
-        until(Duration::from_secs(60), "the lab runs", || {
+        until("the lab runs", || {
             if let Some(status) = lab.child.try_wait().unwrap() {
                 let said = fs::read_to_string(dir.join(format!("{}.stderr", lab.name)));
                 panic!("it ended: {status}\n{}", said.unwrap());
@@ -358,7 +355,7 @@ impl Drop for Attached {
     fn drop(&mut self) {
         if self.child.try_wait().unwrap().is_none() {
             let _ = rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM);
-            wait(&mut self.child, Duration::from_secs(20));
+            wait(&mut self.child);
         }
         drop(constel(["clean", &self.name]));
     }
@@ -453,14 +450,14 @@ fn what_is_plugged_into_an_interface_speaks_through_the_constellation() {
     let mut send = send.stdin(Stdio::null()).spawn().unwrap();
     listener.set_nonblocking(true).unwrap();
     let accepted = || listener.accept().ok();
-    let (mut stream, _) = until(Duration::from_secs(10), "it connects", accepted);
+    let (mut stream, _) = until("it connects", accepted);
     stream.set_nonblocking(false).unwrap();
     let mut got = Vec::new();
     stream.read_to_end(&mut got).unwrap();
     assert_eq!(got.len(), 2_000_000);
-    wait(&mut send, Duration::from_secs(10));
+    wait(&mut send);
     rustix::process::kill_process(Pid::from_child(&lab.child), Signal::KILL).unwrap();
-    wait(&mut lab.child, Duration::from_secs(10));
+    wait(&mut lab.child);
     drop(constel(["clean", &lab.name]));
     assert_eq!(links(), before, "the interface is as it was");
     drop(lab);
@@ -535,7 +532,7 @@ routing: {mode: computed}
         );
     }
     rustix::process::kill_process(Pid::from_child(&lab.child), Signal::TERM).unwrap();
-    wait(&mut lab.child, Duration::from_secs(20));
+    wait(&mut lab.child);
     drop(lab);
     drop(plugged);
     host.assert_as_before("after the attached lab");

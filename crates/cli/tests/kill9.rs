@@ -87,7 +87,7 @@ fn after_kill_9_at_any_moment_clean_makes_the_host_as_it_was() {
         let mut lab = Lab::start(&format!("kill-{number}"), &file, dir.path(), &[]);
         let pause = match moment {
             Moment::BringUp(us) => {
-                until(Duration::from_secs(5), "it has its name", || lab.state());
+                until("it has its name", || lab.state());
                 us
             }
             Moment::Running(us) => {
@@ -108,11 +108,9 @@ fn after_kill_9_at_any_moment_clean_makes_the_host_as_it_was() {
         }
         lab.kill9();
         // Without anybody's doing; a process that the kernel still buries has no mark any more.
-        until(
-            Duration::from_secs(5),
-            "all of its processes are gone",
-            || marked(Some(&lab.name)).unwrap().is_empty().then_some(()),
-        );
+        until("all of its processes are gone", || {
+            marked(Some(&lab.name)).unwrap().is_empty().then_some(())
+        });
         let died = lab.state().is_some();
         let kinds = clean(&lab, &[], &when);
         println!("{when}: removed {kinds:?}");

@@ -4,7 +4,7 @@
 use crate::support;
 
 use serde_json::Value;
-use support::lab::{Lab, UP_WITHIN};
+use support::lab::Lab;
 use support::scenario;
 
 fn answer(words: &[&str]) -> Value {
@@ -225,7 +225,7 @@ s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.sendto(b'hello', ('239.1.2.3', 5000))";
     std::thread::scope(|scope| {
         let heard = scope.spawn(|| shell(&lab, "r1", &format!("python3 -c \"{join}\"")));
-        support::until(UP_WITHIN, "the group is joined", || {
+        support::until("the group is joined", || {
             let words = [
                 "exec",
                 &lab.name,
@@ -315,7 +315,7 @@ for n in range(10): u.sendto(b'x' * 100 + b'%d' % n, ('r1', 7777))
 u.sendto(b'done', ('r1', 7777))";
     let said = std::thread::scope(|scope| {
         let said = scope.spawn(|| shell(&lab, "r1", &script));
-        support::until(UP_WITHIN, "the switch listens", || {
+        support::until("the switch listens", || {
             let words = [
                 "exec",
                 &lab.name,

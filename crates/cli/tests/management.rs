@@ -232,7 +232,7 @@ fn behind(rules: &str, words: &[&str]) -> Output {
     command
         .args(["--net", "sh", "-ec", &script, CONSTEL])
         .args(words);
-    finish(command, Duration::from_secs(60))
+    finish(command)
 }
 
 fn has_iptables(which: &str) -> bool {
@@ -356,7 +356,7 @@ fn a_port_of_management_comes_back() {
         ("ip rule del pref 100", "the rule of management is lost"),
     ] {
         assert!(succeeds(&lab, "craft-0", attack), "{attack}");
-        support::until(Duration::from_secs(20), attack, || {
+        support::until(attack, || {
             let events = std::fs::read_to_string(lab.results.join("events.ndjson")).unwrap();
             let ping = ["-c", "1", "-W", "1", &own.to_string()];
             let sent = Command::new("ping")

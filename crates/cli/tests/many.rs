@@ -222,7 +222,7 @@ fn files_and_folders_go_in_and_come_out_as_they_were() {
         host.path().display(),
         lab = lab.name
     ));
-    let tar = finish(tar, Duration::from_secs(20));
+    let tar = finish(tar);
     let listed = stdout(&tar);
     assert!(
         listed.contains("own/deep/er/data\n"),
@@ -235,7 +235,7 @@ fn files_and_folders_go_in_and_come_out_as_they_were() {
     let script = format!("cd /run && tar -cPf - --transform 's,^,../../,' {text} | {hostile}");
     let mut sh = Command::new("sh");
     sh.args(["-c", &script]).stdin(Stdio::null());
-    let refused = finish(sh, Duration::from_secs(20));
+    let refused = finish(sh);
     assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
 
     // Sources that cannot be copied are reported, and no command hangs.

@@ -10,7 +10,7 @@ use std::time::Instant;
 use constel_host::process::marked;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use support::container::{COMPUTED, WITHIN, events, exec, import, prepared};
+use support::container::{COMPUTED, events, exec, import, prepared};
 use support::host::Host;
 use support::lab::Lab;
 use support::{constel, scenario, stderr, stdout, until};
@@ -86,7 +86,7 @@ fn health_is_looked_after_from_outside() {
     let (dir, file) = prepared("health.yaml", nodes);
     let mut lab = Lab::up("health", &file, dir.path(), &[]);
     let of = |kind: &str, node: &str, least: usize| {
-        until(WITHIN, &format!("{node} is {kind}"), || {
+        until(&format!("{node} is {kind}"), || {
             let all = events(&lab, kind).into_iter();
             let mine: Vec<Value> = all.filter(|event| event["node"] == node).collect();
             (mine.len() >= least).then_some(mine)
@@ -123,7 +123,7 @@ fn programs_end_by_their_own_signal_within_their_own_time() {
     let (dir, file) = prepared("stop.yaml", nodes);
     let mut lab = Lab::up("stop", &file, dir.path(), &[]);
     // The programs have printed their actions by now.
-    until(WITHIN, "the shells have set their traps", || {
+    until("the shells have set their traps", || {
         let all = marked(Some(&lab.name)).unwrap().into_iter();
         let caught = all.filter_map(|p| {
             let status = fs::read_to_string(format!("/proc/{}/status", p.pid)).ok()?;
@@ -187,10 +187,10 @@ fn nodes_killed_at_random_come_back_or_are_named() {
     };
     let mut back = victims.clone();
     back.remove("east");
-    until(WITHIN, "all ends are told", || {
+    until("all ends are told", || {
         (of("container-ended") == victims).then_some(())
     });
-    until(WITHIN, "satellites are back", || {
+    until("satellites are back", || {
         (of("container-restarted") == back).then_some(())
     });
     for node in &back {
@@ -247,7 +247,7 @@ traffic:
     let bird = "{mode: bird, ospf: {hello: 1 s, dead: 2 s}}";
     let file = scenario::small(dir.path(), "early.yaml", bird, nodes);
     let mut lab = Lab::up("early", &file, dir.path(), &["--for", "8s"]);
-    let pid = until(WITHIN, "the flow's program runs", || {
+    let pid = until("the flow's program runs", || {
         let all = marked(Some(&lab.name)).unwrap().into_iter();
         let west: Vec<_> = all
             .filter(|p| p.node.as_deref() == Some("west"))

@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use support::container::{COMPUTED, WITHIN, bring_in, busybox, exec, import_folder, make};
+use support::container::{COMPUTED, bring_in, busybox, exec, import_folder, make};
 use support::host::Host;
 use support::lab::Lab;
 use support::{finish, scenario, stderr, stdout, until};
@@ -43,7 +43,7 @@ fn an_image_of_one_program_runs_and_is_entered() {
     let status = exec(&lab, "east", &["/busybox", "cat", "/proc/self/status"]);
     assert!(status.contains("CapEff:\t0000000000000000"), "{status}");
     // The program answers over the network that existed before it.
-    until(WITHIN, "west's program answers", || {
+    until("west's program answers", || {
         let page = exec(
             &lab,
             "east",
@@ -66,7 +66,7 @@ fn an_image_of_one_program_runs_and_is_entered() {
 fn bring(root: &Path, program: &str) {
     let mut ldd = Command::new("ldd");
     ldd.arg(program);
-    let listed = stdout(&finish(ldd, WITHIN));
+    let listed = stdout(&finish(ldd));
     for path in listed
         .split_whitespace()
         .filter(|word| word.starts_with('/'))

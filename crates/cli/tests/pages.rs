@@ -3,7 +3,6 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::time::Duration;
 
 use crate::support::host::Host;
 use crate::support::{constel, json, until, workspace};
@@ -92,7 +91,7 @@ fn every_command_of_readme_and_quickstart_runs() {
     }
     assert!(count >= 25, "only {count} commands");
     lab.interrupt();
-    until(Duration::from_secs(30), "its results", || {
+    until("its results", || {
         let mut runs = fs::read_dir(folder.join("results")).ok()?;
         runs.next().map(drop)
     });

@@ -3,7 +3,6 @@
 use crate::support;
 
 use std::path::Path;
-use std::time::Duration;
 
 use support::lab::Lab;
 use support::scenario;
@@ -35,7 +34,7 @@ fn columns_are_the_kernels_counters_twenty_times_a_second() {
     let mut lab = Lab::up("profile", &file, dir.path(), &["--profile", "20"]);
     // Quiet again, and still there: what the kernel says lies between what was written before and after.
     let mut asker = lab.client();
-    let clock = support::until(Duration::from_secs(30), "lab time", || asker.clock());
+    let clock = support::until("lab time", || asker.clock());
     clock.sleep_until(9.0);
     let kernel = |port: &str, what: &str| -> u64 {
         let path = format!("/sys/class/net/{port}/statistics/{what}");

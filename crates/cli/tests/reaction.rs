@@ -52,7 +52,7 @@ fn failures_are_heard_of_and_handovers_foreseen() {
         let asked = Instant::now();
         run(&["link", verb, &lab.name, &near, &far]);
         // By the tables alone: until a node detects the failure they lead into it, and stop there.
-        let after = until(DETECT + SLACK * 2, verb, || {
+        let after = until(verb, || {
             let way = way(&lab, from, to);
             let there = way.last().is_some_and(|last| last == to);
             (there && uses(&way) != round).then(|| asked.elapsed())

@@ -14,7 +14,7 @@ const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/test
 fn tested(args: &[&str]) -> (i32, Value) {
     let mut command = std::process::Command::new(support::CONSTEL);
     command.arg("test").args(args).arg("--json");
-    let done = finish(command, Duration::from_secs(120));
+    let done = finish(command);
     let code = done.status.code().unwrap();
     let document = serde_json::from_slice(&done.stdout);
     let stderr = String::from_utf8_lossy(&done.stderr);

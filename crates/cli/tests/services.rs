@@ -4,11 +4,8 @@ use crate::support;
 
 use std::fs;
 use std::process::Command;
-use std::time::Duration;
 
 use support::{CONSTEL, finish, skip, stderr, workspace};
-
-const WITHIN: Duration = Duration::from_secs(60);
 
 /// systemd understands every line of the unit, and finds the program that it is to start.
 #[test]
@@ -20,7 +17,7 @@ fn systemd_takes_the_unit() {
         fs::write(&unit, text.replace("/usr/bin/constel", CONSTEL)).unwrap();
         let mut command = Command::new("systemd-analyze");
         command.args(["verify", "--man=no"]).arg(&unit);
-        let output = finish(command, WITHIN);
+        let output = finish(command);
         (output.status.success(), stderr(&output))
     };
     if Command::new("systemd-analyze")
@@ -47,7 +44,7 @@ fn systemd_takes_the_unit() {
 fn kubernetes_takes_the_manifests() {
     let mut command = Command::new(workspace().join("tools/kubernetes/check"));
     command.env("CONSTEL", CONSTEL);
-    let output = finish(command, WITHIN);
+    let output = finish(command);
     match output.status.code() {
         Some(77) => skip(&stderr(&output)),
         code => {

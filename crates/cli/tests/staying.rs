@@ -10,7 +10,7 @@ use constel_host::claim::LabState;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use support::host::{Host, LABS};
-use support::lab::{DOWN_WITHIN, UP_WITHIN, state_of};
+use support::lab::state_of;
 use support::{CONSTEL, constel, finish, json, scenario, stderr, stdout, until};
 
 /// A lab of `constel up`. Dropping it takes it down.
@@ -44,7 +44,7 @@ fn up(dir: &Path, args: &[&str]) -> std::process::Output {
         .args(args)
         .current_dir(dir)
         .stdin(Stdio::null());
-    finish(command, UP_WITHIN)
+    finish(command)
 }
 
 /// A small scenario without an end.
@@ -162,7 +162,7 @@ fn after_a_crash_clean_says_what_was_running() {
     assert_eq!(is_up.status.code(), Some(0), "{}", stderr(&is_up));
     let pid = Pid::from_raw(i32::try_from(lab.pid()).unwrap()).unwrap();
     rustix::process::kill_process(pid, Signal::KILL).unwrap();
-    until(DOWN_WITHIN, "it is dead", || {
+    until("it is dead", || {
         (lab.state() == Some(LabState::Dead)).then_some(())
     });
     let cleaned = json(&constel(["clean", &lab.0, "--json"]));

@@ -6,16 +6,11 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::host::{Host, LABS};
 use support::{CONSTEL, constel, json, scenario, stderr, stdout, until, wait};
-
-/// Runs of two seconds.
-const RUN_WITHIN: Duration = Duration::from_secs(60);
-const SWEEP_WITHIN: Duration = Duration::from_secs(240);
 
 fn small(dir: &Path) -> PathBuf {
     let traffic = "traffic:\n  - {name: fetch, at: 0 s, for: 1 s, tcp: {from: east, to: west, congestion: cubic}}\n";
@@ -73,7 +68,7 @@ fn values_and_seeds_of_the_command_line_are_those_of_the_run() {
     command.args(["--name", &format!("{LABS}set"), "--seed", "42", "--json"]);
     command.args(["--set", "traffic[fetch].tcp.congestion=reno"]);
     command.args(["--set", "constellations.sat.gsl.link.rate=90 Mbit/s"]);
-    let output = support::finish(command, RUN_WITHIN);
+    let output = support::finish(command);
     assert!(
         matches!(output.status.code(), Some(0 | 3)),
         "{}",
@@ -123,14 +118,14 @@ fn a_sweep_that_is_stopped_goes_on_where_it_was() {
 
     // Stopped in the middle of the second run.
     let mut child = start(sweep(&file, &out, &args), &log);
-    until(RUN_WITHIN, "the first run", || {
+    until("the first run", || {
         (!summaries(&out).is_empty()).then_some(())
     });
-    until(RUN_WITHIN, "the second lab", || {
+    until("the second lab", || {
         fs::read_dir(out.join("runs/01-congestion-reno/seed-1/1")).ok()
     });
     signal(&child, Signal::INT);
-    let status = wait(&mut child, RUN_WITHIN).unwrap();
+    let status = wait(&mut child).unwrap();
     let said = fs::read_to_string(&log).unwrap();
     assert_eq!(status.code(), Some(130), "{said}");
     assert!(said.contains("resumes"), "{said}");
@@ -143,7 +138,7 @@ fn a_sweep_that_is_stopped_goes_on_where_it_was() {
     // Killed in the middle of another: the lab goes down by itself.
     let before = summaries(&out).len();
     let mut child = start(sweep(&file, &out, &args), &log);
-    until(RUN_WITHIN, "a lab", || {
+    until("a lab", || {
         let listed = json(&constel(["list", "--json"]));
         let labs = listed.as_array().unwrap().iter();
         labs.into_iter()
@@ -156,14 +151,11 @@ fn a_sweep_that_is_stopped_goes_on_where_it_was() {
             .then_some(())
     });
     signal(&child, Signal::KILL);
-    wait(&mut child, RUN_WITHIN).unwrap();
+    wait(&mut child).unwrap();
     host.assert_as_before("after a sweep was killed");
 
     // And to its end.
-    let output = support::finish(
-        sweep(&file, &out, &[&args[..], &["--json"]].concat()),
-        SWEEP_WITHIN,
-    );
+    let output = support::finish(sweep(&file, &out, &[&args[..], &["--json"]].concat()));
     assert!(
         matches!(output.status.code(), Some(0 | 3)),
         "{}",
@@ -204,10 +196,7 @@ fn a_sweep_that_is_stopped_goes_on_where_it_was() {
     runs_are_compared(&out);
 
     // No run is left to do, and no other sweep's runs are mixed in.
-    let output = support::finish(
-        sweep(&file, &out, &[&args[..], &["--csv"]].concat()),
-        RUN_WITHIN,
-    );
+    let output = support::finish(sweep(&file, &out, &[&args[..], &["--csv"]].concat()));
     assert!(
         stderr(&output).contains("4 of 4 runs are there already"),
         "{}",
@@ -218,10 +207,11 @@ fn a_sweep_that_is_stopped_goes_on_where_it_was() {
         "{}",
         stdout(&output)
     );
-    let output = support::finish(
-        sweep(&file, &out, &["--set", "traffic[0].tcp.congestion=bbr"]),
-        RUN_WITHIN,
-    );
+    let output = support::finish(sweep(
+        &file,
+        &out,
+        &["--set", "traffic[0].tcp.congestion=bbr"],
+    ));
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(
         stderr(&output).contains("its runs set other values"),
@@ -382,7 +372,7 @@ fn a_sweep_that_cannot_be_is_refused_before_its_first_run() {
         (&["--seeds", "3..1"], 2, "is empty"),
         (&["--choices", "no-such-file"], 4, "no-such-file"),
     ] {
-        let output = support::finish(sweep(&file, &out, more), RUN_WITHIN);
+        let output = support::finish(sweep(&file, &out, more));
         assert_eq!(
             output.status.code(),
             Some(code),
@@ -398,7 +388,7 @@ fn a_sweep_that_cannot_be_is_refused_before_its_first_run() {
     }
     fs::create_dir(&out).unwrap();
     fs::write(out.join("mine"), "").unwrap();
-    let output = support::finish(sweep(&file, &out, &[]), RUN_WITHIN);
+    let output = support::finish(sweep(&file, &out, &[]));
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(
         stderr(&output).contains("not a sweep's"),
@@ -450,7 +440,7 @@ fn a_run_whose_software_fails_is_made_once() {
     command.arg("sweep").arg(&file).arg("--out").arg(&out);
     command.args(["--name", "cli-test-crash", "--again", "2", "--json"]);
     command.args(["--seeds", "1..1"]);
-    let output = support::finish(command, SWEEP_WITHIN);
+    let output = support::finish(command);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let table: Value = serde_json::from_slice(&output.stdout).unwrap();
     let runs = &table["runs"][0];

@@ -4,7 +4,6 @@
 use crate::support;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use constel_host::netlink::Socket;
 use serde_json::Value;
@@ -91,7 +90,7 @@ fn works(name: &str, routing: &str) {
         }
     }
     let results = lab.results.clone();
-    until(Duration::from_secs(30), "the pings are over", || {
+    until("the pings are over", || {
         let events = std::fs::read_to_string(results.join("events.ndjson")).ok()?;
         (events.matches("flow-ended").count() == 3).then_some(())
     });

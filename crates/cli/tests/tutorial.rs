@@ -7,13 +7,10 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use support::host::Host;
 use support::{CONSTEL, constel, json, until, wait};
-
-const COMMAND_WITHIN: Duration = Duration::from_secs(300);
 
 /// A fenced block: what stands behind its fence, and its lines.
 pub(crate) fn blocks(page: &str) -> Vec<(String, Vec<&str>)> {
@@ -74,7 +71,7 @@ pub(crate) fn run(folder: &Path, path: &str, line: &str) -> String {
         .current_dir(folder)
         .env("PATH", path)
         .stdin(Stdio::null());
-    let output = support::finish(command, COMMAND_WITHIN);
+    let output = support::finish(command);
     let said = support::stdout(&output);
     // 3: on a busy machine figures are not trustworthy, and Constel reports it.
     assert!(
@@ -94,7 +91,7 @@ impl Background {
         if self.0.try_wait().is_ok_and(|status| status.is_none()) {
             let pid = Pid::from_raw(i32::try_from(self.0.id()).unwrap()).unwrap();
             let _ = kill_process(pid, Signal::INT);
-            wait(&mut self.0, COMMAND_WITHIN);
+            wait(&mut self.0);
         }
     }
 }
@@ -116,7 +113,7 @@ pub(crate) fn start(folder: &Path, path: &str, line: &str, lab: &str) -> Backgro
         .stdin(Stdio::null());
     let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn();
     let child = Background(child.unwrap());
-    until(Duration::from_secs(60), "lab time", || {
+    until("lab time", || {
         let labs = json(&constel(["list", "--json"]));
         let labs = labs.as_array().unwrap();
         labs.iter()
@@ -132,17 +129,22 @@ pub(crate) fn path_with_constel() -> String {
     format!("{}:{}", programs.display(), std::env::var("PATH").unwrap())
 }
 
-/// The delays of datagrams, ns: those above 60 ms, which met the 40 ms added by hand, and the others.
+/// The shortest delay of a datagram, as the plan has it at the begin, and with the 40 ms that are added by hand.
+const PLANNED_NS: u64 = 28_944_383;
+const ADDED_NS: u64 = 40_000_000;
+
+/// The delays of datagrams, ns: those which met what was added by hand, and the others. A busy host makes some of these much
+/// slower, but none faster than the link.
 fn slow_and_fast(delays: &str) -> (Vec<u64>, Vec<u64>) {
     let delays_ns = delays
         .lines()
         .filter_map(|line| line.split_once(',')?.1.parse::<u64>().ok());
-    delays_ns.partition(|ns| *ns > 60_000_000)
+    delays_ns.partition(|ns| *ns >= PLANNED_NS + ADDED_NS)
 }
 
 /// A reader types slowly; a machine may be slower still: waits until some datagrams met the link as it is.
 fn before_it_is_changed_again(change: &str) {
-    until(COMMAND_WITHIN, change, || {
+    until(change, || {
         let delays = constel([
             "exec",
             "polar",
@@ -209,7 +211,7 @@ fn every_command_of_the_tutorial_does_what_it_says() {
         }
     }
     for mut child in background {
-        let status = wait(&mut child.0, COMMAND_WITHIN).unwrap();
+        let status = wait(&mut child.0).unwrap();
         assert!(matches!(status.code(), Some(0 | 3)), "{status}");
     }
     assert!(commands >= 12, "only {commands} commands");
@@ -217,8 +219,8 @@ fn every_command_of_the_tutorial_does_what_it_says() {
     let delays = fs::read_to_string(folder.join("first/nodes/lagos/delays.csv")).unwrap();
     let (slow, fast) = slow_and_fast(&delays);
     assert!(slow.len() >= 5 && fast.len() >= 5, "{slow:?} {fast:?}");
-    // The plan has 28.94 ms at the beginning; a loaded host may add to each datagram, so the shortest are compared.
-    for (delays_ns, expected_ns) in [(fast, 28_944_383), (slow, 68_944_383)] {
+    // A loaded host may add to each datagram, so the shortest are compared.
+    for (delays_ns, expected_ns) in [(fast, PLANNED_NS), (slow, PLANNED_NS + ADDED_NS)] {
         let shortest_ns = delays_ns.into_iter().min().unwrap();
         let range = expected_ns..=expected_ns + expected_ns / 20;
         assert!(range.contains(&shortest_ns), "{shortest_ns} ns");

@@ -10,14 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, kill_process};
 use support::{CONSTEL, finish, scenario, stderr, until};
-
-/// A quiet host needs four seconds for the demo.
-const WITHIN: Duration = Duration::from_secs(240);
 
 /// nobody
 const USER: u32 = 65_534;
@@ -66,7 +62,7 @@ impl Unprivileged {
     }
 
     fn run(&self, words: &[&str]) -> Output {
-        finish(self.command(words), WITHIN)
+        finish(self.command(words))
     }
 }
 
@@ -182,7 +178,7 @@ fn daemons_and_transfers_are_the_same_to_the_byte_whatever_the_caller_has_open()
     let run = |more: &str| {
         let mut command = own.command(&["run", file.to_str().unwrap(), "--results", "busy"]);
         command.env("MORE", more);
-        let ended = finish(command, WITHIN);
+        let ended = finish(command);
         assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
         let text = fs::read_to_string(results.join("summary.json")).unwrap();
         let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -239,7 +235,7 @@ fn software_and_drivers_of_labs_run_for_an_ordinary_user() {
     make.args(["bird", "--out"])
         .arg(&image)
         .env("CONSTEL", CONSTEL);
-    let made = finish(make, WITHIN);
+    let made = finish(make);
     assert_eq!(made.status.code(), Some(0), "{}", stderr(&made));
     fs::set_permissions(&image, fs::Permissions::from_mode(0o644)).unwrap();
     let container = format!(
@@ -331,18 +327,18 @@ fn a_signal_ends_the_guest_and_its_processes() {
         .command(&["demo", "--time", "virtual", "--results", "cut"])
         .spawn()
         .unwrap();
-    until(WITHIN, "the lab writes", || {
+    until("the lab writes", || {
         own.home().join("cut/events.ndjson").is_file().then_some(())
     });
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let ended = support::wait(&mut child, WITHIN).unwrap();
+    let ended = support::wait(&mut child).unwrap();
     // It may have been at its end.
     assert!(matches!(ended.code(), Some(130 | 0)), "{ended}");
     let kernel = own.folder.path().join("linux");
     let of_kernel = |entry: fs::DirEntry| {
         fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == kernel)
     };
-    until(WITHIN, "no process of the kernel is left", || {
+    until("no process of the kernel is left", || {
         let left = fs::read_dir("/proc")
             .unwrap()
             .flatten()
@@ -396,7 +392,7 @@ ground:
         .args(["demo", "--time", "virtual"])
         .env("CONSTEL_KERNEL", "/nowhere/linux")
         .current_dir(dir.path());
-    let none = finish(command, WITHIN);
+    let none = finish(command);
     assert_eq!(none.status.code(), Some(5), "{}", stderr(&none));
     assert!(stderr(&none).contains("make virtual"), "{}", stderr(&none));
     assert!(!dir.path().join("results").exists(), "nothing is made");

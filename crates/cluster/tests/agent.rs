@@ -358,7 +358,7 @@ fn who_is_cut_off_says_so_and_stops() {
     };
     assert_eq!(name, "a");
     assert!(reason.contains("it is away"), "{reason}");
-    assert!(took < Duration::from_secs(6), "{took:?}");
+    assert!(took < Duration::from_secs(60), "{took:?}");
     let told = told.all();
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[1].contains("it is away; the lease lasts"), "{told:?}");

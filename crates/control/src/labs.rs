@@ -22,6 +22,7 @@ use constel_units::files;
 use crate::engines::Engines;
 use crate::error::Error;
 use crate::node::require_privilege;
+use crate::staying;
 
 /// The lab's own process takes it down; a large one needs a while.
 const DOWN_WITHIN: Duration = Duration::from_secs(180);
@@ -405,26 +406,41 @@ impl Lab {
         self.ask(|mut client| client.confirm())
     }
 
-    /// Has the lab taken down by its own process, and waits until it is gone.
+    /// Has the lab taken down by its own process, and waits until it is gone, and for a lab of `constel up` until that process
+    /// has removed its record.
     ///
     /// # Errors
     /// [`Error::DiedGoingDown`]; [`Error::NotDown`] after three minutes; [`Error::NoAnswer`].
     pub fn down(&self) -> Result<(), Error> {
+        let record = match self.entry.pid() {
+            Some(other) if other != std::process::id() => staying::of_process(&self.name, other)?,
+            _ => None,
+        };
         self.ask(|mut client| client.down())?;
         let end = Instant::now() + DOWN_WITHIN;
+        let wait = || match Instant::now() > end {
+            true => Err(Error::NotDown {
+                lab: self.name.clone(),
+                within: DOWN_WITHIN,
+            }),
+            false => {
+                std::thread::sleep(DOWN_LOOK);
+                Ok(())
+            }
+        };
         let runtime = RuntimeDir::default();
         let this = |now: &LabEntry| now.pid() == self.entry.pid();
         while let Some(now) = runtime.find(&self.entry.lab)?.filter(this) {
             if state_of(&now) == LabState::Dead {
                 return Err(Error::DiedGoingDown(self.name.clone()));
             }
-            if Instant::now() > end {
-                return Err(Error::NotDown {
-                    lab: self.name.clone(),
-                    within: DOWN_WITHIN,
-                });
+            wait()?;
+        }
+        // Another lab of this name could otherwise start before, and lose its record to this one's process.
+        if let Some(record) = record {
+            while !record.is_over()? {
+                wait()?;
             }
-            std::thread::sleep(DOWN_LOOK);
         }
         Ok(())
     }

@@ -87,12 +87,16 @@ impl Staying {
         write(&record_of(Path::new(RECORDS), &self.lab), self)
     }
 
-    /// Removes the record, because the lab has ended.
+    /// Removes the record, because the lab has ended. That of a later lab of this name stays.
     ///
     /// # Errors
     /// [`Error::Records`].
     pub fn forget(&self) -> Result<(), Error> {
         let path = record_of(Path::new(RECORDS), &self.lab);
+        let mut all = records(Path::new(RECORDS))?.into_iter();
+        if all.any(|other| other.lab == self.lab && other.process != self.process) {
+            return Ok(());
+        }
         match fs::remove_file(&path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
                 return Err(Error::Records { path, source });
@@ -107,7 +111,7 @@ impl Staying {
     }
 
     /// Returns whether its process is gone. It was killed then, or the machine was started again.
-    fn is_over(&self) -> Result<bool, Error> {
+    pub(crate) fn is_over(&self) -> Result<bool, Error> {
         Ok(!self.process.is_alive()?)
     }
 
@@ -207,6 +211,15 @@ pub fn staying(lab: &str) -> Result<Staying, Error> {
     Err(Error::NotStaying(format!(
         "lab '{lab}' runs in the foreground of another command; `constel up` starts labs that stay"
     )))
+}
+
+/// Returns the record of a lab of `constel up` that this process runs.
+///
+/// # Errors
+/// [`Error::Records`].
+pub(crate) fn of_process(lab: &str, pid: u32) -> Result<Option<Staying>, Error> {
+    let mut all = records(Path::new(RECORDS))?.into_iter();
+    Ok(all.find(|record| record.lab == lab && record.process.pid == pid))
 }
 
 /// Returns the labs of `constel up` whose processes are gone although they were not taken down, of one name or all, and removes

@@ -68,12 +68,16 @@ fn programs_see_and_signal_those_of_their_lab_only() {
     let count = numbers.split_whitespace().count();
     // The init, the neighbour's, the shell.
     assert_eq!(count, 3, "{numbers}");
-    let commands = a.says("cat /proc/[0-9]*/cmdline | tr '\\0' ' '");
-    assert!(commands.contains("sleep infinity"), "{commands}");
-    assert!(
-        commands.contains("sleep 98") && !commands.contains("sleep 99"),
-        "{commands}"
-    );
+    let commands = || a.says("cat /proc/[0-9]*/cmdline | tr '\\0' ' '");
+    let mut said = commands();
+    let began = Instant::now();
+    // A process has no command line while it becomes another program.
+    while !said.contains("sleep 98") {
+        assert!(began.elapsed() < Duration::from_secs(60), "{said}");
+        said = commands();
+    }
+    assert!(said.contains("sleep infinity"), "{said}");
+    assert!(!said.contains("sleep 99"), "{said}");
     let here = std::process::id();
     assert!(
         a.says(&format!("kill -0 {here}"))
@@ -375,30 +379,23 @@ fn starting_inside_costs_little_more() {
     let namespaces: Vec<_> = (0..count).map(|_| NetNs::new().unwrap()).collect();
     let view = with_namespace.saturating_sub(began.elapsed() / count);
     let start = |spawns: Vec<Spawn<'_>>| {
+        let many = u32::try_from(spawns.len()).unwrap();
         let began = Instant::now();
         let children: Vec<_> = spawns.into_iter().map(|s| s.start().unwrap()).collect();
-        let each = began.elapsed() / count;
+        let each = began.elapsed() / many;
         for child in &children {
             child.wait().unwrap();
         }
         each
     };
-    let outside = start(
-        namespaces
-            .iter()
-            .map(|ns| Spawn::new("etest-cost", ["true"]).netns(ns))
-            .collect(),
-    );
-    let inside = start(
-        nodes
-            .iter()
-            .map(|n| {
-                Spawn::new("etest-cost", ["true"])
-                    .netns(&n.ns)
-                    .view(&n.view)
-            })
-            .collect(),
-    );
+    let spawn = |ns| Spawn::new("etest-cost", ["true"]).netns(ns);
+    // In turns, and the least of each: a busy host makes some of them slower.
+    let (mut outside, mut inside) = (Duration::MAX, Duration::MAX);
+    for (namespaces, nodes) in namespaces.chunks(20).zip(nodes.chunks(20)) {
+        outside = outside.min(start(namespaces.iter().map(spawn).collect()));
+        let within = nodes.iter().map(|n| spawn(&n.ns).view(&n.view));
+        inside = inside.min(start(within.collect()));
+    }
     println!("a view {view:?}; a start outside {outside:?}, inside {inside:?}");
     assert!(
         inside < outside * 5 + Duration::from_millis(1),

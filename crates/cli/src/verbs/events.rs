@@ -71,10 +71,11 @@ fn well(machine: &str, said: Result<CommandResult, String>) -> Option<CommandRes
         Ok(said) if said.exit == 0 => return Some(said),
         Ok(said) => {
             let words = String::from_utf8_lossy(&said.stderr);
-            output::tell(&format!(
-                "constel: machine {machine}: {}\n",
-                words.trim_end()
-            ));
+            let words = match words.trim_end() {
+                "" => format!("its command ended with exit code {}", said.exit),
+                words => words.to_owned(),
+            };
+            output::tell(&format!("constel: machine {machine}: {words}\n"));
         }
         Err(gone) => output::tell(&format!("constel: {gone}\n")),
     }

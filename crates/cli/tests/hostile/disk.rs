@@ -5,7 +5,6 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use super::{NOBODY, cable, inside, prepared};
 use crate::support;
@@ -13,8 +12,6 @@ use support::container::{events, import, import_folder, make};
 use support::host::Host;
 use support::lab::Lab;
 use support::{constel, finish, stderr, stdout, until};
-
-const WITHIN: Duration = Duration::from_secs(30);
 
 /// How an output ends that had more than is kept.
 const CUT: &str = "\nconstel: cut here, after 1073741824 bytes\n";
@@ -67,7 +64,7 @@ fn output_of_flows_has_a_bound() {
     let out = |name: &str| results.join("flows").join(name);
     let cut = |name: &str| cut_after(&out(name)).filter(|bytes| *bytes == 1 << 30);
     for name in ["reserved.out", "behind.err", "left.out"] {
-        until(WITHIN, &format!("cut: {:?}", out(name)), || cut(name));
+        until(&format!("cut: {:?}", out(name)), || cut(name));
     }
     assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
     let summary = lab.summary();
@@ -158,7 +155,7 @@ fn logs_of_a_container_have_a_bound() {
         let mut lab = Lab::up(&format!("logs-{number}"), &file, dir.path(), &[]);
         for (node, log) in [("west", "program.log"), ("east", log)] {
             let log = lab.results.join("nodes").join(node).join(log);
-            let ended = until(WITHIN, &format!("{node} is ended for good"), || {
+            let ended = until(&format!("{node} is ended for good"), || {
                 let mut all = events(&lab, "container-ended").into_iter();
                 all.find(|event| event["node"] == node && event["again_in_s"].is_null())
             });
@@ -228,14 +225,14 @@ fn a_container_on_the_disk_leaves_room_for_the_results() {
         let results = disk.join("run");
         let mut lab = Lab::start_into(&format!("disk-{number}"), &file, dir.path(), &results, &[]);
         lab.wait_running();
-        let ended = until(WITHIN, &format!("it is ended: {attack}"), || {
+        let ended = until(&format!("it is ended: {attack}"), || {
             let mut all = events(&lab, "container-ended").into_iter();
             all.find(|event| event["node"] == "west" && event["again_in_s"].is_null())
         });
         let how = ended["how"].as_str().unwrap();
         assert!(how.contains("stay free"), "{attack}: {how}");
         let before = lab.client().t_ns();
-        until(WITHIN, "lab time goes on", || {
+        until("lab time goes on", || {
             (lab.client().t_ns() > before).then_some(())
         });
         let alive = inside(&lab, "east", &["sh", "-c", "echo alive > /tmp/file; cat /tmp/file"]);
@@ -277,7 +274,7 @@ fn a_container_reserves_no_disk() {
     let mut clang = Command::new("clang");
     clang.args(["-O1", "-static", "-o"]);
     clang.arg(root.join("bin/reserve")).arg(&source);
-    let made = finish(clang, WITHIN);
+    let made = finish(clang);
     assert!(made.status.success(), "{}", stderr(&made));
     import_folder(dir.path(), &root, "box");
     let disk = dir.path().join("disk");
@@ -288,7 +285,7 @@ fn a_container_reserves_no_disk() {
     let results = disk.join("run");
     let mut lab = Lab::start_into("reserve", &file, dir.path(), &results, &[]);
     lab.wait_running();
-    let twice = until(WITHIN, "it is refused twice", || {
+    let twice = until("it is refused twice", || {
         let text = stdout(&inside(&lab, "west", &["sh", "-c", "cat /said"]));
         (text.lines().count() == 2).then_some(text)
     });

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::{NOBODY, assert_untouched, cable, canary, inside, prepared};
 use crate::support;
-use support::container::{WITHIN, busybox, events};
+use support::container::{busybox, events};
 use support::host::Host;
 use support::lab::Lab;
 use support::{stdout, until};
@@ -48,7 +48,7 @@ fn what_replaces_a_log_is_neither_followed_nor_awaited() {
         let scripts = [(west.0, west.1.as_str()), (east.0, east.1.as_str())];
         let (dir, file) = prepared(&scripts, &node(west.0), &node(east.0));
         let mut lab = Lab::up("logs", &file, dir.path(), &[]);
-        until(WITHIN, "both were started again, and attack again", || {
+        until("both were started again, and attack again", || {
             let restarts = |name: &str| {
                 let all = events(&lab, "container-restarted");
                 all.iter().filter(|event| event["node"] == name).count()
@@ -68,7 +68,7 @@ fn what_replaces_a_log_is_neither_followed_nor_awaited() {
         }
         // Lab time goes on, and the lab goes down on request.
         let before = lab.client().t_ns();
-        until(WITHIN, "lab time goes on", || {
+        until("lab time goes on", || {
             (lab.client().t_ns() > before).then_some(())
         });
         assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
@@ -128,7 +128,7 @@ echo done; exec sleep 1000
     let mut lab = Lab::up("data", &file, dir.path(), &[]);
     let results = lab.results.clone();
     let read = |name: &str| fs::read_to_string(results.join(name)).unwrap_or_default();
-    until(WITHIN, "both have attacked", || {
+    until("both have attacked", || {
         let both = read("nodes/west/program.log").contains("done")
             && read("flows/out.out").contains("flow");
         both.then_some(())

@@ -13,15 +13,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use crate::support;
 use support::container::{import_folder, make};
 use support::lab::Lab;
 use support::{CONSTEL, constel, finish, scenario};
-
-/// A hang guard for one command.
-const WITHIN: Duration = Duration::from_secs(30);
 
 /// A user who has no rights at all: what follows `node: ` in a scenario.
 const NOBODY: &str = "image: box, user: web, capabilities: {drop: [ALL]}";
@@ -102,5 +98,5 @@ fn by_script(lab: &Lab, script: &str) -> Output {
     command.args(["-c", &format!("{exec}{script}")]);
     // A signal to its process group must not end the tests.
     command.process_group(0);
-    finish(command, WITHIN)
+    finish(command)
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::{cable, inside, script};
 use crate::support;
-use support::container::{WITHIN, import_folder, make};
+use support::container::{import_folder, make};
 use support::host::Host;
 use support::lab::Lab;
 use support::{CONSTEL, finish, stderr, until};
@@ -90,7 +90,7 @@ fn image(dir: &Path) {
         ]);
         command.args(["-fno-pie", "-nostdlib", "-static", "-o"]);
         command.arg(&place).arg(&source);
-        let made = finish(command, WITHIN);
+        let made = finish(command);
         assert!(made.status.success(), "{}", stderr(&made));
     }
     script(&root.join("script"), "#!/proc/self/exe\n");
@@ -119,8 +119,8 @@ fn the_callers_program_cannot_be_written_from_inside() {
         fs::copy(CONSTEL, &own).unwrap();
         let mut command = Command::new(&own);
         command.args(["exec", &lab.name, "west", "--", program]);
-        finish(command, WITHIN);
-        let said = until(WITHIN, "the attempt is over", || {
+        finish(command);
+        let said = until("the attempt is over", || {
             let said = support::stdout(&inside(&lab, "west", &["cat", "/tmp/outcome"]));
             let over = said.matches("kept").count() + said.matches("written").count();
             (over > number).then_some(said)
@@ -200,7 +200,7 @@ fn checks_and_flows_do_not_lend_the_parents_program() {
 
 /// Waits for a number of attempts to write the program, and returns the loader's lines about them.
 fn attempts(out: &Path, least: usize) -> String {
-    until(WITHIN, "it was tried to write the program", || {
+    until("it was tried to write the program", || {
         let said = fs::read_to_string(out.join("outcome")).ok()?;
         (said.matches("w: ").count() >= least).then_some(said)
     })

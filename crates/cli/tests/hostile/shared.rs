@@ -203,19 +203,15 @@ fn a_frozen_or_stopped_flow_does_not_keep_the_lab() {
         );
         let mut lab = Lab::up(what, &file, dir.path(), &[]);
         let out = lab.results.join("flows/flow.out");
-        until(
-            Duration::from_secs(30),
-            &format!("{what} has begun"),
-            || {
-                let over = events(&lab, "flow-ended").pop();
-                (over.is_some() || fs::read_to_string(&out).is_ok_and(|text| text == "begin\n"))
-                    .then_some(())
-            },
-        );
+        until(&format!("{what} has begun"), || {
+            let over = events(&lab, "flow-ended").pop();
+            (over.is_some() || fs::read_to_string(&out).is_ok_and(|text| text == "begin\n"))
+                .then_some(())
+        });
         match events(&lab, "flow-ended").pop() {
             // This host does not have the hierarchy.
             Some(ended) => assert_eq!(ended["exit"], 5, "{what}: {ended}"),
-            None if what == "frozen" => until(Duration::from_secs(30), "it is frozen", || {
+            None if what == "frozen" => until("it is frozen", || {
                 let group = groups_called("frozen-own").pop()?;
                 let state = fs::read_to_string(group.join("freezer.state")).ok()?;
                 (state == "FROZEN\n").then_some(())
@@ -326,7 +322,7 @@ fn no_signal_but_kill_leaves_a_dead_lab() {
             assert!(kill.unwrap().success(), "{unused}");
         }
         let before = lab.client().t_ns();
-        support::until(super::WITHIN, "lab time goes on", || {
+        support::until("lab time goes on", || {
             (lab.client().t_ns() > before).then_some(())
         });
         lab.signal(signal);

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use super::{NOBODY, assert_untouched, by_script, canary, inside, prepared};
 use crate::support;
-use support::container::WITHIN;
+
 use support::host::Host;
 use support::lab::Lab;
 use support::{CONSTEL, stderr, stdout, until};
@@ -36,7 +36,7 @@ fn a_callers_folder_is_no_way_out() {
     let mut lab = Lab::up("folder", &file, dir.path(), &[]);
     for node in ["west", "east"] {
         let link = lab.results.join("nodes").join(node);
-        until(WITHIN, "the working directory was replaced", || {
+        until("the working directory was replaced", || {
             // By the way in that looks at files only.
             let there = support::constel(["cp", &lab.name, &format!("{node}:/work/."), "-"]);
             (link.exists() && !there.status.success()).then_some(())
@@ -194,7 +194,7 @@ fn a_stopped_command_does_not_stop_its_caller() {
         out.read_line(&mut number).unwrap();
         let number = number.trim();
         let state = |text: &str| text.lines().any(|line| line.starts_with("State:\tT"));
-        until(WITHIN, "the command is stopped", || {
+        until("the command is stopped", || {
             let status = inside(&lab, node, &["cat", &format!("/proc/{number}/status")]);
             state(&stdout(&status)).then_some(())
         });
@@ -204,7 +204,7 @@ fn a_stopped_command_does_not_stop_its_caller() {
         let mut rest = String::new();
         out.read_to_string(&mut rest).unwrap();
         assert_eq!(rest, "goes on\n", "{node}");
-        let ended = support::wait(&mut caller, WITHIN);
+        let ended = support::wait(&mut caller);
         assert_eq!(ended.and_then(|status| status.code()), Some(0), "{node}");
     }
     assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());

@@ -122,7 +122,7 @@ impl Running {
         flags: &[&str],
     ) -> Running {
         let mut running = Running::start(cables, name, dir, rules, flags);
-        until(Duration::from_secs(30), "the box is up", || {
+        until("the box is up", || {
             if let Some(status) = running.child.try_wait().unwrap() {
                 panic!("it ended: {status}\n{}", running.said("stderr"));
             }
@@ -151,7 +151,7 @@ impl Running {
     }
 
     pub(crate) fn ended(&mut self) -> Option<i32> {
-        let status = wait(&mut self.child, Duration::from_secs(20));
+        let status = wait(&mut self.child);
         status.expect("it ends").code()
     }
 
@@ -172,7 +172,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         if self.child.try_wait().unwrap().is_none() {
             let _ = rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM);
-            wait(&mut self.child, Duration::from_secs(10));
+            wait(&mut self.child);
         }
         drop(constel(["clean", &self.name]));
     }
@@ -263,7 +263,7 @@ pub(crate) fn reach(ns: &NetNs, to: SocketAddr) {
     let socket = ns.run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
     let patience = Duration::from_millis(200);
     socket.set_read_timeout(Some(patience)).unwrap();
-    until(Duration::from_secs(60), "a datagram comes back", || {
+    until("a datagram comes back", || {
         socket.send_to(b"?", to).unwrap();
         socket.recv(&mut [0; 9]).ok()
     });

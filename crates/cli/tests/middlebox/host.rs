@@ -79,11 +79,9 @@ fn kill9_under_load_leaves_the_interfaces_as_they_were() {
     }
     running.ended();
     assert_eq!(running.state(), Some(LabState::Dead));
-    until(
-        Duration::from_secs(5),
-        "the interfaces are as before",
-        || (picture(&cables.host) == before).then_some(()),
-    );
+    until("the interfaces are as before", || {
+        (picture(&cables.host) == before).then_some(())
+    });
     // And the host is reached as before.
     reach(&cables.a, SocketAddr::from((address(9), 7)));
     let cleaned = constel(["clean", &running.name]);

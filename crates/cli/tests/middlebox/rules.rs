@@ -50,7 +50,7 @@ fn counters_of_256_rules_are_those_of_a_capture() {
             seen.extend(std::iter::from_fn(|| far.next()));
         }
     }
-    until(Duration::from_secs(20), "all have come", || {
+    until("all have come", || {
         seen.extend(std::iter::from_fn(|| far.next()));
         let ours = |frame: &&Vec<u8>| frame.starts_with(&[2, 9, 9, 9, 9, 9]);
         (seen.iter().filter(ours).count() >= passed.len()).then_some(())
@@ -170,14 +170,10 @@ fn delays_are_those_of_the_rules_and_changes_touch_no_other() {
         }
         assert!(change.wait().unwrap().success());
     }
-    until(
-        Duration::from_secs(5),
-        "every frame of the other rule came back",
-        || {
-            take(&mut came);
-            (came == sent).then_some(())
-        },
-    );
+    until("every frame of the other rule came back", || {
+        take(&mut came);
+        (came == sent).then_some(())
+    });
     let other = running.did("other", "forward");
     assert_eq!(
         (&other["frames"], &other["drops"]),

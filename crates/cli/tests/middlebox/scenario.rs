@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use constel_host::claim::LabState;
 use rustix::process::{Pid, Signal};
@@ -91,7 +90,7 @@ fn a_scenario_makes_the_machines_of_its_box_and_takes_them_away() {
     };
     let said = |what: &str| fs::read_to_string(dir.path().join(what)).unwrap();
     let up = |child: &mut Child| {
-        until(Duration::from_secs(30), "the box is up", || {
+        until("the box is up", || {
             if let Some(status) = child.try_wait().unwrap() {
                 panic!("it ended: {status}\n{}", said("stderr"));
             }
@@ -111,7 +110,7 @@ fn a_scenario_makes_the_machines_of_its_box_and_takes_them_away() {
             .code(),
         Some(2)
     );
-    let status = wait(&mut child, Duration::from_secs(40)).expect("it ends");
+    let status = wait(&mut child).expect("it ends");
     assert_eq!(status.code(), Some(1), "`fails` failed: {}", said("stderr"));
     let summary: Value =
         serde_json::from_slice(&fs::read(results.join("summary.json")).unwrap()).unwrap();
@@ -149,7 +148,7 @@ fn a_scenario_makes_the_machines_of_its_box_and_takes_them_away() {
     let mut child = start(&dir.path().join("killed"));
     up(&mut child);
     rustix::process::kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
-    wait(&mut child, Duration::from_secs(10));
+    wait(&mut child);
     let cleaned = constel(["clean", &name]);
     assert!(cleaned.status.success(), "{}", stderr(&cleaned));
     host.assert_as_before("after a box of machines that was killed");

@@ -57,7 +57,7 @@ pub(crate) fn bring_in(dir: &Path, root: &Path, name: &str) -> Output {
     let source = format!("rootfs:{}", root.display());
     command.args(["image", "import", "--name", name, &source]);
     command.env("XDG_CACHE_HOME", dir);
-    finish(command, WITHIN)
+    finish(command)
 }
 
 /// A lab's folder with the image, and its scenario.

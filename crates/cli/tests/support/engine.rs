@@ -3,7 +3,6 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use constel_containers::engine::Engine;
 use rustix::mount::UnmountFlags;
@@ -12,9 +11,6 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::host::LABS;
 use super::skip;
 use super::{until, wait};
-
-const READY_WITHIN: Duration = Duration::from_secs(60);
-const ENDS_WITHIN: Duration = Duration::from_secs(30);
 
 /// The known engines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,9 +53,7 @@ impl Daemon {
     }
 
     fn wait_ready(&self) {
-        until(READY_WITHIN, "the engine answers", || {
-            self.engine().version().ok()
-        });
+        until("the engine answers", || self.engine().version().ok());
     }
 
     /// As `DOCKER_HOST` names it.
@@ -109,9 +103,7 @@ impl Daemon {
             .collect();
         for helper in helpers {
             let _ = kill_process(helper, Signal::KILL);
-            until(ENDS_WITHIN, "a helper ends", || {
-                (!is_helper(&helper)).then_some(())
-            });
+            until("a helper ends", || (!is_helper(&helper)).then_some(()));
         }
     }
 }
@@ -176,7 +168,7 @@ fn podman(dir: &Path) -> Command {
 impl Drop for Daemon {
     fn drop(&mut self) {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
-        if wait(&mut self.child, ENDS_WITHIN).is_none() {
+        if wait(&mut self.child).is_none() {
             eprintln!("the engine had to be killed");
         }
         // A killed engine leaves these as well.

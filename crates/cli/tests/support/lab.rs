@@ -14,11 +14,6 @@ use serde_json::Value;
 
 use super::{CONSTEL, constel, host::LABS, until, wait};
 
-/// Coming up, BIRD's convergence included.
-pub(crate) const UP_WITHIN: Duration = Duration::from_secs(60);
-/// Going down.
-pub(crate) const DOWN_WITHIN: Duration = Duration::from_secs(30);
-
 /// A running `constel run`.
 pub(crate) struct Lab {
     pub(crate) name: String,
@@ -126,13 +121,13 @@ impl Lab {
 
     /// Waits until lab time runs.
     pub(crate) fn wait_running(&mut self) {
-        until(UP_WITHIN, "the lab runs", || {
+        until("the lab runs", || {
             if let Some(status) = self.child.try_wait().unwrap() {
                 panic!("{} ended: {status}\n{}", self.name, self.stderr());
             }
             (self.state() == Some(LabState::Running)).then_some(())
         });
-        until(UP_WITHIN, "its clock runs", || self.client().clock());
+        until("its clock runs", || self.client().clock());
     }
 
     /// The lab's folder in the host's runtime directory.
@@ -173,7 +168,7 @@ impl Lab {
 
     /// Waits for its end.
     pub(crate) fn ended(&mut self) -> ExitStatus {
-        wait(&mut self.child, DOWN_WITHIN)
+        wait(&mut self.child)
             .unwrap_or_else(|| panic!("{} does not end:\n{}", self.name, self.stderr()))
     }
 
@@ -200,7 +195,7 @@ impl Drop for Lab {
         if let Ok(None) = self.child.try_wait() {
             // Already a failure, or the test has no more use for it: down the gentle way first.
             let _ = rustix::process::kill_process(Pid::from_child(&self.child), Signal::INT);
-            if wait(&mut self.child, DOWN_WITHIN).is_none() {
+            if wait(&mut self.child).is_none() {
                 eprintln!("{} had to be killed:\n{}", self.name, self.stderr());
             }
         }

@@ -29,22 +29,21 @@ use serde_json::Value;
 /// The binary under test.
 pub(crate) const CONSTEL: &str = env!("CARGO_BIN_EXE_constel");
 
-/// No verb but `run` may take longer.
-const VERB_WITHIN: Duration = Duration::from_secs(30);
-
-/// The least wait for what must happen. Waits only recognise what hangs: a busy host may take its time, and bounds of
+/// How long a test waits for what must happen. Waits only recognise what hangs: a busy host may take its time, and bounds of
 /// the product are judged by lab time or beside a baseline.
-const HANGS_AFTER: Duration = Duration::from_secs(150);
+fn hangs_after() -> Duration {
+    Duration::from_secs(if long() { 5400 } else { 240 })
+}
 
 /// Runs a verb to its end; panics when it hangs.
 pub(crate) fn constel<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output {
     let mut command = Command::new(CONSTEL);
     command.args(args).stdin(Stdio::null());
-    finish(command, VERB_WITHIN)
+    finish(command)
 }
 
-/// Runs a command to its end; kills it and panics after `limit` (see [`wait`]).
-pub(crate) fn finish(mut command: Command, limit: Duration) -> Output {
+/// Runs a command to its end; kills it and panics after [`hangs_after`].
+pub(crate) fn finish(mut command: Command) -> Output {
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -52,11 +51,11 @@ pub(crate) fn finish(mut command: Command, limit: Duration) -> Output {
         .unwrap();
     let out = collect(child.stdout.take());
     let err = collect(child.stderr.take());
-    let status = wait(&mut child, limit);
+    let status = wait(&mut child);
     let (stdout, stderr) = (out.join().unwrap(), err.join().unwrap());
     let Some(status) = status else {
         panic!(
-            "{command:?} did not end within {limit:?}; stderr:\n{}",
+            "{command:?} does not end; stderr:\n{}",
             String::from_utf8_lossy(&stderr)
         );
     };
@@ -77,9 +76,9 @@ fn collect(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandl
     })
 }
 
-/// Waits for the child; kills it after `limit`, or after [`HANGS_AFTER`] if that is longer, and gives `None`.
-pub(crate) fn wait(child: &mut Child, limit: Duration) -> Option<std::process::ExitStatus> {
-    let end = Instant::now() + limit.max(HANGS_AFTER);
+/// Waits for the child; kills it after [`hangs_after`], and gives `None`.
+pub(crate) fn wait(child: &mut Child) -> Option<std::process::ExitStatus> {
+    let end = Instant::now() + hangs_after();
     loop {
         if let Some(status) = child.try_wait().unwrap() {
             return Some(status);
@@ -153,9 +152,9 @@ pub(crate) fn workspace() -> PathBuf {
         .unwrap()
 }
 
-/// Polls until `ready` gives something; panics after `limit`, or after [`HANGS_AFTER`] if that is longer.
-pub(crate) fn until<T>(limit: Duration, what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
-    let limit = limit.max(HANGS_AFTER);
+/// Polls until `ready` gives something; panics after [`hangs_after`].
+pub(crate) fn until<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
+    let limit = hangs_after();
     let end = Instant::now() + limit;
     // Many of the checks start a program or read all of /proc: the longer they take, the rarer they are.
     let mut pause = Duration::from_millis(2);

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::together::local::{SKIPPED, WITHIN, local};
+use crate::together::local::{SKIPPED, local};
 use crate::together::support::host::Host;
 use crate::together::support::{CONSTEL, finish, skip, stderr, workspace};
 
@@ -141,7 +141,7 @@ fn two_hosts_in_ten_minutes_are_two_hosts() {
     let host = Host::take();
     let mut command = Command::new(workspace().join("experiments/machines/two-hosts"));
     command.args(["--for", "5s"]).env("CONSTEL", CONSTEL);
-    let output = finish(command, WITHIN);
+    let output = finish(command);
     if output.status.code() == Some(SKIPPED) {
         skip(&stderr(&output));
         return;

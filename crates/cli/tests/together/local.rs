@@ -2,15 +2,12 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::support::host::LABS;
 use crate::together::support::{CONSTEL, finish, skip, stderr, workspace};
 
-/// Time limit of everything: machines, lab and all that follows, on a host that has much else to do.
-pub(crate) const WITHIN: Duration = Duration::from_secs(240);
 /// The script's output without etcd.
 pub(crate) const SKIPPED: i32 = 77;
 
@@ -31,7 +28,7 @@ pub(crate) fn local_of(machines: &str, flags: &[&str], images: Option<&Path>) ->
         .args(flags)
         .env("CONSTEL", CONSTEL)
         .envs(images.map(|place| ("XDG_CACHE_HOME", place)));
-    let output = finish(command, WITHIN);
+    let output = finish(command);
     if output.status.code() == Some(SKIPPED) {
         skip(&stderr(&output));
         return None;

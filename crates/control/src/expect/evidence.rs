@@ -59,6 +59,7 @@ impl Evidence {
         of(&flow.outcome).ok_or_else(|| {
             let why = match (flow.status, &flow.reason) {
                 (FlowStatus::Failed, Some(reason)) => format!(": it failed: {reason}"),
+                (FlowStatus::CutShort, _) => ": the run ended first".to_owned(),
                 _ => String::new(),
             };
             format!("flow `{name}` measured no {what}{why}")

@@ -7,7 +7,7 @@ use std::process::{ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::ask::{Answer, CommandRequest, CommandResult, StoredRequest};
 use super::keys;
@@ -19,6 +19,8 @@ use crate::store::{Error, Follow, LeaseId, Result, Store, Txn};
 
 /// Interval at which the end flag is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Maximum time that commands which follow the lab get to read its last events.
+const LAST_EVENTS_WITHIN: Duration = Duration::from_secs(10);
 /// Maximum number of bytes that are returned of each output stream.
 const MOST_BYTES: usize = 320 << 10;
 /// Maximum number of commands that run in parallel for one part.
@@ -37,9 +39,16 @@ pub(crate) struct Answerer {
     machine: String,
     asks: Option<Follow>,
     prefix: String,
-    /// Running commands, each with a flag that is cleared when the requester no longer waits.
-    running: BTreeMap<String, Arc<AtomicBool>>,
+    running: BTreeMap<String, Running>,
     done: Arc<std::sync::Mutex<Vec<String>>>,
+}
+
+/// A running command.
+struct Running {
+    /// Cleared when the requester no longer waits.
+    wanted: Arc<AtomicBool>,
+    /// Whether it follows the lab to its end.
+    follows: bool,
 }
 
 impl Answerer {
@@ -65,10 +74,10 @@ impl Answerer {
         }
         let Some(asks) = &mut self.asks else { return };
         let _ = asks.next(Duration::ZERO);
-        for (key, wanted) in &self.running {
+        for (key, running) in &self.running {
             // The request has the requester's lease, so it disappears if the requester ends or is cut off.
             if !asks.known().contains_key(key) {
-                wanted.store(false, Ordering::Release);
+                running.wanted.store(false, Ordering::Release);
             }
         }
         // A finished command stays known while its request is in the store, so that it does not run again.
@@ -91,7 +100,11 @@ impl Answerer {
             let wanted = Arc::new(AtomicBool::new(true));
             // Counted before the thread starts, so that many requests of one turn cannot exceed the limit.
             let at_once = self.running.len();
-            self.running.insert(key.clone(), Arc::clone(&wanted));
+            let running = Running {
+                wanted: Arc::clone(&wanted),
+                follows: asked.question.follows(),
+            };
+            self.running.insert(key.clone(), running);
             let command = command(program, called, &asked.question, at_once);
             let number = key.strip_prefix(&self.prefix).map(str::to_owned);
             let (store, done, key) = (Arc::clone(&self.store), Arc::clone(&self.done), key.clone());
@@ -105,10 +118,26 @@ impl Answerer {
         }
     }
 
-    /// Ends all commands because the part goes down.
+    /// Ends all commands because the lab has ended. Those that follow it end by themselves after its last event.
     pub(crate) fn end(&self) {
-        let wanted = self.running.values();
-        wanted.for_each(|wanted| wanted.store(false, Ordering::Release));
+        let end = |of: fn(&Running) -> bool| {
+            let ended = self.running.values().filter(|running| of(running));
+            ended.for_each(|running| running.wanted.store(false, Ordering::Release));
+        };
+        end(|running| !running.follows);
+        let at = Instant::now() + LAST_EVENTS_WITHIN;
+        while self.reads_on() && Instant::now() < at {
+            thread::sleep(LOOK_EVERY);
+        }
+        end(|_| true);
+    }
+
+    /// Whether a command that follows the lab, and whose requester waits, is still running.
+    fn reads_on(&self) -> bool {
+        let done = self.done.lock().unwrap_or_else(|e| e.into_inner());
+        self.running.iter().any(|(key, running)| {
+            running.follows && running.wanted.load(Ordering::Acquire) && !done.contains(key)
+        })
     }
 }
 
@@ -350,6 +379,41 @@ pub(super) mod tests {
         );
         let left = store.list("constel/labs/").unwrap().entries;
         assert_eq!(left.len(), 1, "the part alone: {left:?}");
+    }
+
+    /// A command that follows the lab reads its last event after the lab has ended; others end with it.
+    #[test]
+    fn who_follows_the_lab_hears_its_end() {
+        let place = tempfile::tempdir().unwrap();
+        let ended = place.path().join("ended");
+        let text = format!(
+            "case \"$*\" in *--follow*) while [ ! -e {0} ]; do sleep 0.01; done; sleep 0.5; echo last;; *) exec sleep 60;; esac",
+            ended.display()
+        );
+        let program = program(place.path(), &text);
+        let store: Arc<dyn Store> = Arc::new(Embedded::new());
+        store.put(&keys::part("l", "a"), b"{}").unwrap();
+        let never = AtomicBool::new(false);
+        let mut heard = Vec::new();
+        let mut follows = question("events");
+        follows.verb.push("--follow".to_owned());
+        let (followed, cut_off) = thread::scope(|scope| {
+            let following = scope.spawn(|| {
+                let mut hear = |bytes: &[u8]| heard.extend_from_slice(bytes);
+                let said = ask::follow(&store, "l", &follows, &never, &mut hear);
+                said.unwrap().unwrap()
+            });
+            let asking = scope.spawn(|| ask(&store, "l", &question("exec"), b"", &never).unwrap());
+            let mut answerer = Answerer::new(&store, "l", "a");
+            while answerer.running.len() < 2 {
+                answerer.look(&program, "l-a", Phase::Running);
+            }
+            std::fs::write(&ended, "").unwrap();
+            answerer.end();
+            (following.join().unwrap(), asking.join().unwrap().unwrap())
+        });
+        assert_eq!((followed.exit, &heard[..]), (0, &b"last\n"[..]));
+        assert_eq!(cut_off.exit, 130);
     }
 
     #[test]

@@ -42,8 +42,10 @@ const LONGEST_GAP: Duration = Duration::from_secs(5);
 /// iptables, routes in front of ours. One node is compared after the other, so that the effort does not grow with their
 /// number.
 const SWEEP_GAP: Duration = Duration::from_secs(1);
-/// Such comparisons take at most this share of the time: one part in a hundred.
+/// Such comparisons take at most this share of the time: one part in a hundred...
 const SWEEP_SHARE: u32 = 100;
+/// ...but one of them is made in this time, however slow an earlier one was on a busy host.
+const LONGEST_SWEEP_GAP: Duration = Duration::from_secs(10);
 
 /// The largest number of rounds of restoration: a restored object may be needed for another, as an address for its
 /// routes.
@@ -68,7 +70,7 @@ struct Inner {
     unmanaged: BTreeSet<NodeId>,
     /// The management addresses, if the lab has any.
     management: Option<Management>,
-    /// The duration of the longest comparison.
+    /// The duration of the longest comparison of late: half of it is forgotten with each further one.
     slowest: Duration,
     /// The time of the last comparison that no announcement caused.
     swept_at: Option<Instant>,
@@ -175,14 +177,20 @@ impl OwnStacks {
         let now = Instant::now();
         let due = nodes.iter().filter(|(_, node)| node.is_due(now));
         let mut due: Vec<NodeId> = due.map(|(node, _)| *node).collect();
-        if left < *slowest * 2 {
+        let fits = left >= *slowest * 2;
+        if !fits {
             // With short steps the time never suffices: a node that has waited long is compared nevertheless.
             let waits =
                 |node: &NodeId| nodes[node].touched.is_some_and(|at| now > at + LONGEST_GAP);
             due.retain(waits);
             due.truncate(1);
-        } else if due.is_empty()
-            && swept_at.is_none_or(|at| now > at + SWEEP_GAP.max(*slowest * SWEEP_SHARE))
+        }
+        let gap = match fits {
+            true => SWEEP_GAP.max(*slowest * SWEEP_SHARE).min(LONGEST_SWEEP_GAP),
+            false => LONGEST_SWEEP_GAP,
+        };
+        if due.is_empty()
+            && swept_at.is_none_or(|at| now > at + gap)
             // An open difference has comparisons of its own.
             && let Some((node, _)) = nodes
                 .iter()
@@ -304,8 +312,8 @@ impl Kernels {
             let look = Instant::now();
             self.look_at(node, planner)?;
             let mut inner = self.own_stacks.lock();
-            inner.slowest = inner.slowest.max(look.elapsed());
-            // The longest comparison so far is the estimate for the next one.
+            inner.slowest = look.elapsed().max(inner.slowest / 2);
+            // The longest comparison of late is the estimate for the next one.
             if begun.elapsed() + inner.slowest > left {
                 break;
             }
@@ -457,5 +465,33 @@ pub(super) fn steady<T>(read: constel_host::Result<T>) -> Result<Option<T>, Engi
         Ok(read) => Ok(Some(read)),
         Err(Error::Protocol { .. }) => Ok(None),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One comparison that took long on a busy host once made the next ones wait for minutes, or for ever.
+    #[test]
+    fn after_a_slow_comparison_the_next_one_is_made_within_ten_seconds() {
+        let stacks = OwnStacks::default();
+        let (node, step) = (NodeId(0), Duration::from_secs(1));
+        let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds));
+        {
+            let mut inner = stacks.lock();
+            inner.nodes.insert(node, Entered::default());
+            inner.slowest = 2 * step;
+            inner.swept_at = ago(9);
+        }
+        assert_eq!(stacks.due(step).unwrap(), []);
+        stacks.lock().swept_at = ago(11);
+        assert_eq!(stacks.due(step).unwrap(), [node]);
+        assert_eq!(stacks.due(step).unwrap(), []);
+        // The time suffices, and a hundredth of it would be more.
+        stacks.lock().swept_at = ago(9);
+        assert_eq!(stacks.due(4 * step).unwrap(), []);
+        stacks.lock().swept_at = ago(11);
+        assert_eq!(stacks.due(4 * step).unwrap(), [node]);
     }
 }
