@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::access::EdgeAccess;
 use crate::capabilities::DriverKind;
 use crate::discipline::Discipline;
 use crate::jitter::{Jitter, JitterLaw};
@@ -105,6 +106,9 @@ effects! {
     loss: LossLaw, "loss_law", [Relay, Edt, Netem];
     /// Added to the delay. Frames stay in order: a frame that would overtake arrives together with the one before it.
     jitter: Jitter, "jitter", [Relay];
+    /// Access of terminals: waits for turns and grants, gaps, losses, and a share of the rate. It comes before the delay, and
+    /// in addition to loss and jitter.
+    access: EdgeAccess, "access", [Relay];
     /// Reordering of frames.
     reorder: Reorder, "reorder", [Relay];
     /// Probability that a frame arrives twice, one right after the other.
@@ -149,7 +153,7 @@ macro_rules! checks_itself {
     };
 }
 
-checks_itself!(RateLaw, Discipline, LossLaw, Jitter);
+checks_itself!(RateLaw, Discipline, LossLaw, Jitter, EdgeAccess);
 
 /// All errors in some effects.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -212,6 +216,9 @@ impl Effects {
         {
             *origin_ns = origin_ns.saturating_add(by_ns);
         }
+        if let Some(access) = &mut self.access {
+            access.minute_ns = access.minute_ns.saturating_add(by_ns);
+        }
         self
     }
 
@@ -262,6 +269,7 @@ impl Effects {
             ),
             loss: back(&self.loss, &patch.loss, &before.loss),
             jitter: back(&self.jitter, &patch.jitter, &before.jitter),
+            access: back(&self.access, &patch.access, &before.access),
             reorder: back(&self.reorder, &patch.reorder, &before.reorder),
             duplicate_ratio: back(
                 &self.duplicate_ratio,

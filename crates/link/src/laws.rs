@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::access::{AccessState, Fate as Sent};
 use crate::effects::Effects;
 use crate::jitter::{JitterOrder, JitterState};
 use crate::loss::{LossLaw, LossState};
 use crate::rng::Rng;
-use crate::types::{Delay, Impairment, Nanos};
+use crate::supply::Supply;
+use crate::types::{Delay, Impairment, Nanos, PortId};
 
 /// Effects applied to a frame when it comes out of its edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,11 +40,21 @@ const CORRUPT: u64 = 5;
 /// Number of the generator of the queue discipline, which has its own state.
 pub(crate) const DISCIPLINE: u64 = 6;
 
+/// An edge's ends and its lab's seed, from which random numbers follow that both directions of a link share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    pub(crate) lab_seed: u64,
+    pub(crate) from: PortId,
+    pub(crate) to: PortId,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Laws {
     /// The plan's impairment, without the fields that the effects replace.
     pub(crate) base: Impairment,
     pub(crate) set: Arc<Effects>,
+    ends: Ends,
+    access: Option<AccessState>,
     loss: LossState,
     jitter: JitterState,
     reorder: Rng,
@@ -51,9 +63,13 @@ pub(crate) struct Laws {
 }
 
 impl Laws {
-    pub(crate) fn new(set: Arc<Effects>, edge: &Rng, base: Impairment) -> Laws {
+    pub(crate) fn new(set: Arc<Effects>, edge: &Rng, ends: Ends, base: Impairment) -> Laws {
+        let access = set.access.as_ref();
         Laws {
             base,
+            access: access
+                .and_then(|own| AccessState::new(own, ends.lab_seed, (ends.from, ends.to))),
+            ends,
             set,
             loss: LossState::new(edge.stream(LOSS)),
             jitter: JitterState::new(edge.stream(JITTER)),
@@ -65,12 +81,16 @@ impl Laws {
 
     /// Replaces the effects. A law that stays the same keeps its state; a law that changes starts again.
     pub(crate) fn change(&mut self, set: Arc<Effects>, edge: &Rng) {
-        let fresh = Laws::new(set, edge, self.base);
+        let fresh = Laws::new(set, edge, self.ends, self.base);
         if self.set.loss != fresh.set.loss {
             self.loss = fresh.loss;
         }
         if self.set.jitter != fresh.set.jitter {
             self.jitter = fresh.jitter;
+        }
+        let same = |state: &AccessState| state.is_of(fresh.set.access.as_ref());
+        if !self.access.as_ref().is_some_and(same) {
+            self.access = fresh.access;
         }
         self.set = fresh.set;
     }
@@ -82,6 +102,32 @@ impl Laws {
             LossLaw::None | LossLaw::Bernoulli { .. } => None,
             law => Some(self.loss.next(law, len_bytes)),
         }
+    }
+
+    /// Returns the instant at which a frame served at `end_ns` leaves the access; without an access, `end_ns`. `None`: the
+    /// frame is lost there.
+    pub(crate) fn leaves(&mut self, end_ns: Nanos) -> Option<Nanos> {
+        let Some(access) = &mut self.access else {
+            return Some(end_ns);
+        };
+        match access.send(end_ns) {
+            Sent::Out { at_ns } => Some(at_ns),
+            Sent::Lost(_) => None,
+        }
+    }
+
+    /// Returns the rate that serves the edge, where it is not that of its impairment.
+    pub(crate) fn supply(&self) -> Option<Supply<'_>> {
+        if let Some(law) = &self.set.rate_law {
+            return Some(Supply::Law(law));
+        }
+        let access = self.access.as_ref().filter(|access| access.has_rate())?;
+        // A rate that was set by hand is the link's rate, and not one to be shared.
+        if self.set.rate_bps.is_some() {
+            return None;
+        }
+        let alone_bps = self.base.rate_bps?;
+        Some(Supply::Share { alone_bps, access })
     }
 
     /// Returns the delay and marks of a frame served at `t` that is not lost.

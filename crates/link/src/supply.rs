@@ -6,7 +6,8 @@
 
 use std::num::NonZeroU64;
 
-use crate::rate::{OPPORTUNITY_BYTES, RateLaw, SLOT_NS};
+use crate::access::AccessState;
+use crate::rate::{MIN_MEAN_BPS, OPPORTUNITY_BYTES, RateLaw, SLOT_NS};
 use crate::types::Nanos;
 
 /// Work in one byte.
@@ -29,6 +30,11 @@ pub(crate) struct Point {
 pub(crate) enum Supply<'a> {
     Constant(NonZeroU64),
     Law(&'a RateLaw),
+    /// The share of a terminal in its cell's rate, constant within a slot of the scheduler.
+    Share {
+        alone_bps: NonZeroU64,
+        access: &'a AccessState,
+    },
 }
 
 /// Returns the work of serving `len_bytes`.
@@ -110,6 +116,12 @@ impl Supply<'_> {
         let law = match self {
             Supply::Constant(rate) => return (rate.get(), Nanos::MAX),
             Supply::Law(law) => law,
+            Supply::Share { alone_bps, access } => {
+                let (share, until_ns) = access.share(t);
+                // At least 1 kbit/s, as of every law, so that a frame is served within minutes.
+                let bps = (alone_bps.get() as f64 * share) as u64;
+                return (bps.max(MIN_MEAN_BPS), until_ns);
+            }
         };
         match **law {
             RateLaw::Square {

@@ -312,6 +312,7 @@ prop_compose! {
             // In tests of their own.
             rate_law: None,
             discipline: None,
+            access: None,
         }
     }
 }

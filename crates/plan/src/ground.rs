@@ -74,22 +74,25 @@ pub(crate) fn elevation_step(step: &model::ElevationStep) -> ElevationStep {
     }
 }
 
+/// Returns the number of the profile with these effects, which is added if no other link has it; 0 without effects.
+pub(crate) fn profile_of(effects: &Effects, profiles: &mut Vec<Effects>) -> u16 {
+    if effects.is_empty() {
+        return 0;
+    }
+    let known = profiles.iter().position(|known| known == effects);
+    let place = known.unwrap_or_else(|| {
+        profiles.push(effects.clone());
+        profiles.len() - 1
+    });
+    // There are four kinds of links per constellation, and at most 1,000 between shells. The scenario's size keeps the
+    // number below this.
+    u16::try_from(place + 1).unwrap_or(u16::MAX)
+}
+
 /// Returns the topology's part of a kind of link. The rest becomes a profile that equal links share.
 pub(crate) fn class(link: &model::Link, profiles: &mut Vec<Effects>) -> LinkClass {
-    let profile = if link.effects.is_empty() {
-        0
-    } else {
-        let known = profiles.iter().position(|known| *known == link.effects);
-        let place = known.unwrap_or_else(|| {
-            profiles.push(link.effects.clone());
-            profiles.len() - 1
-        });
-        // There are two kinds of links per constellation, and at most 1,000 between shells. The scenario's size
-        // keeps the number below this.
-        u16::try_from(place + 1).unwrap_or(u16::MAX)
-    };
     LinkClass {
-        profile,
+        profile: profile_of(&link.effects, profiles),
         // The scenario's bounds are 576 to 9,000.
         mtu_bytes: link.mtu.bytes() as u32,
         rate_bps: NonZeroU64::new(link.rate.bps()),

@@ -16,6 +16,7 @@ use constel_topology::{
     SPACECRAFT, Satellite, Sky, Spec, SpecError, Station,
 };
 
+use crate::access;
 use crate::addresses::check_addresses;
 use crate::catalogue::{Catalogue, Catalogued};
 use crate::choices;
@@ -147,6 +148,7 @@ impl Lab {
         };
         let software = software(&scenario, &layout, sky.as_ref())?;
         let next_nodes = next_nodes(&scenario, &layout)?;
+        let profiles = access::placed(profiles, scenario.start, &layout);
         let lab = Self {
             scenario: Arc::new(scenario),
             layout,
@@ -438,6 +440,7 @@ fn constellation_spec(
             gsl.by_elevation.iter().map(elevation_step).collect()
         }),
         radio: gsl.and_then(|gsl| gsl.radio.clone()),
+        access: gsl.and_then(|gsl| access::of_links(gsl, profiles)),
         bent_pipe: gsl.is_some_and(|gsl| gsl.bent_pipe),
         ground: ground_service(constellation),
         beams: gsl.and_then(|gsl| gsl.beams).and_then(NonZeroU32::new),

@@ -17,6 +17,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod access;
 mod addresses;
 mod applier;
 mod blueprint;

@@ -287,12 +287,14 @@ mod tests {
             let keys = format.schema["$defs"][name]["properties"].as_object();
             keys.unwrap().keys().cloned().collect()
         };
+        assert!(keys(&SCENARIO, "Gsl").contains(&"access".to_owned()));
         let link = keys(&SCENARIO, "Link");
         let path = keys(&RULES, "Path");
         for field in Effects::FIELDS {
-            // Geometry gives the delay of a link; a link that is down is a failure.
-            let in_link = !["down", "delay"].contains(&field.key);
-            let in_path = !["down", "extra_delay"].contains(&field.key);
+            // Geometry gives the delay of a link; a link that is down is a failure. An access belongs to terminals, so it is a
+            // key of ground links beside `link`.
+            let in_link = !["down", "delay", "access"].contains(&field.key);
+            let in_path = !["down", "extra_delay", "access"].contains(&field.key);
             let key = field.key.to_owned();
             assert_eq!(
                 (link.contains(&key), path.contains(&key)),

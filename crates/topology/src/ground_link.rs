@@ -4,7 +4,8 @@ use crate::down::Down;
 use crate::ground::Watcher;
 use crate::layout::Layout;
 use crate::radio::{Signal, SlantPath};
-use crate::spec::{Constellation, LinkClass, rain_at};
+use crate::spec::{Constellation, GslAccess, LinkClass, Station, rain_at};
+use constel_link::access::Direction;
 use constel_orbit::DVec3;
 use std::num::NonZeroU64;
 
@@ -49,6 +50,15 @@ impl Path<'_> {
         self.sin_elevation.clamp(-1.0, 1.0).asin()
     }
 
+    /// Returns the range of the satellite divided by its height above the station's sphere.
+    fn range_ratio(&self) -> f64 {
+        let radius_m = self.watcher.site.position_itrf_m.length();
+        let (range_m, sine) = (self.range_m, self.sin_elevation);
+        // Law of cosines in the triangle of the Earth's centre, the station and the satellite.
+        let square = radius_m * radius_m + range_m * range_m + 2.0 * radius_m * range_m * sine;
+        range_m / (square.sqrt() - radius_m)
+    }
+
     /// Returns the signals of the radio; `None` for a constellation without one.
     pub(crate) fn signals(
         &self,
@@ -71,6 +81,30 @@ impl Path<'_> {
         })
     }
 
+    /// Gives links up and down the profile of their access, and limits their rates to those of a terminal that is alone in its
+    /// cell. The profile's effects take the cell's share of these.
+    fn apply_access(
+        &self,
+        access: &GslAccess,
+        (constellation, station): (&Constellation, &Station),
+        classes: &mut [LinkClass; 2],
+    ) {
+        let factor = match (&access.parts.sky, &constellation.radio) {
+            (Some(sky), None) => {
+                sky.factor(self.range_ratio(), rain_at(&station.rain, self.t_ns), 0.0)
+            }
+            // A radio computes range and rain by itself.
+            _ => 1.0,
+        };
+        for (class, direction) in classes.iter_mut().zip([Direction::Up, Direction::Down]) {
+            class.profile = access.profile;
+            if let Some(rate) = access.parts.leg(direction).rate {
+                let bps = (rate.alone_bps as f64 * factor) as u64;
+                class.rate_bps = lower(class.rate_bps, NonZeroU64::new(bps.max(1)));
+            }
+        }
+    }
+
     /// Rate, loss and delay of the link, up and down.
     pub(crate) fn classes(&self, layout: &Layout, constellation: &Constellation) -> [LinkClass; 2] {
         let base = if constellation.gsl_steps.is_empty() {
@@ -79,11 +113,15 @@ impl Path<'_> {
             constellation.gsl_class_at(self.elevation_rad().to_degrees())
         };
         let mut classes = [base; 2];
-        if let Some(signals) = self.signals(layout, constellation) {
-            classes[0] = carried(base, &signals.up);
-            classes[1] = carried(base, &signals.down);
-        }
         let station = &layout.spec().stations[self.place];
+        // Feeders have planned links, which no other station shares.
+        if let Some(access) = constellation.access.as_ref().filter(|_| !station.feeder) {
+            self.apply_access(access, (constellation, station), &mut classes);
+        }
+        if let Some(signals) = self.signals(layout, constellation) {
+            classes[0] = carried(classes[0], &signals.up);
+            classes[1] = carried(classes[1], &signals.down);
+        }
         if let Some(recorded) = station.recording.at(self.t_ns) {
             let rates = [recorded.up_bps, recorded.down_bps];
             for (class, rate_bps) in classes.iter_mut().zip(rates) {
@@ -105,12 +143,17 @@ fn carried(class: LinkClass, signal: &Signal) -> LinkClass {
     // At least 1 bit/s: the carrier's promise. Far below 2^63.
     let rate = NonZeroU64::new(carried.rate_bps as u64);
     LinkClass {
-        rate_bps: match (class.rate_bps, rate) {
-            (Some(most), Some(rate)) => Some(most.min(rate)),
-            (most, rate) => rate.or(most),
-        },
+        rate_bps: lower(class.rate_bps, rate),
         loss_ratio: either(class.loss_ratio, carried.loss_ratio),
         ..class
+    }
+}
+
+/// Returns the lower one of two rates; `None` does not limit.
+fn lower(a: Option<NonZeroU64>, b: Option<NonZeroU64>) -> Option<NonZeroU64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
 }
 

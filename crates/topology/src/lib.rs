@@ -63,9 +63,10 @@ pub use sky::{NoPosition, OrbitSky, Sky};
 pub use snapshot::{Delta, Edge, Handover, Snapshot, diff};
 pub use spec::{
     Cable, Centre, Chosen, Constellation, CrossShell, Disruption, ElevationStep, Failure,
-    FailureTarget, FailureTime, GroundService, GslSpec, Host, IslPattern, LaserPairing, Lasers,
-    Law, LinkClass, Moment, Neighbours, Network, NetworkEdge, Obstacle, Operators, PlusGrid, Radio,
-    Rain, Recorded, Recording, Satellite, Spec, Station, Switched, Terminal, Waypoint, Wrap,
+    FailureTarget, FailureTime, GroundService, GslAccess, GslSpec, Host, IslPattern, LaserPairing,
+    Lasers, Law, LinkClass, Moment, Neighbours, Network, NetworkEdge, Obstacle, Operators,
+    PlusGrid, Radio, Rain, Recorded, Recording, Satellite, Spec, Station, Switched, Terminal,
+    Waypoint, Wrap,
 };
 pub use stepper::{StationCandidates, StepRefusal, Stepper};
 pub use why::{LinkReason, why};

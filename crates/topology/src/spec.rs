@@ -8,8 +8,10 @@ mod radio;
 use crate::class::{NodeClass, SATELLITE};
 use crate::node::NodeId;
 use crate::policy::GslPolicy;
+use constel_link::access::Access;
 use std::collections::BTreeSet;
 use std::num::{NonZeroU32, NonZeroU64};
+use std::sync::Arc;
 
 pub use failures::{Centre, Disruption, Failure, FailureTarget, FailureTime};
 pub use lasers::{CrossShell, IslPattern, LaserPairing, Lasers, Neighbours, PlusGrid, Wrap};
@@ -66,6 +68,8 @@ pub struct Constellation {
     /// Radio of ground links: its rate limits the links' rate further, and where it does not close there is no
     /// link. `None`: links have their own rate.
     pub radio: Option<Radio>,
+    /// Access of stations that are no feeders; `None`: their links have the delay of light and their class alone.
+    pub access: Option<GslAccess>,
     /// Whether its satellites only relay between users and feeders: stations that are no feeders use only
     /// satellites that a feeder uses in the same step.
     pub bent_pipe: bool,
@@ -96,6 +100,7 @@ impl Default for Constellation {
             gsl_class: LinkClass::default(),
             gsl_steps: Vec::new(),
             radio: None,
+            access: None,
             bent_pipe: false,
             ground: GroundService::default(),
             beams: None,
@@ -104,6 +109,16 @@ impl Default for Constellation {
             lasers: Lasers::default(),
         }
     }
+}
+
+/// Access of the terminals of a constellation. Positions and rain decide its rates; all other parts are effects of its
+/// profile.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GslAccess {
+    /// The parts.
+    pub parts: Arc<Access>,
+    /// Profile of the links, instead of that of the class.
+    pub profile: u16,
 }
 
 /// Rate and loss of a ground link from an elevation upwards.

@@ -29,6 +29,8 @@ pub enum LinkReason {
         elevation_deg: Option<f64>,
         /// The signals of its radio; `None` for links without one.
         radio: Option<Signals>,
+        /// The satellite whose constellation gives the link an access; `None` for links without one.
+        access: Option<NodeId>,
     },
     /// The antennas are turning to each other; frames pass from `until_ns` of the lab on.
     Acquiring {
@@ -167,7 +169,7 @@ fn why_cable(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Link
         broken.node(a).or_else(|| broken.node(b)).or_else(cut)
     };
     match (snapshot.edge(from, to), broken()) {
-        (Some(edge), _) => linked(edge, snapshot.t_ns, range_m, None, None),
+        (Some(edge), _) => linked(edge, snapshot.t_ns, range_m, None),
         (None, Some(failure)) => LinkReason::Down(Down::Failed { failure }),
         (None, None) if cable.is_some() && is_among(&snapshot.switched_off, a, b) => {
             LinkReason::Down(Down::SwitchedOff)
@@ -195,7 +197,7 @@ fn why_isl(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> LinkRe
         if let Some(edge) = snapshot.edge(link.a, link.b) {
             let positions = &snapshot.positions_itrf_m;
             let range_m = positions[a.index()].distance(positions[b.index()]);
-            return linked(edge, snapshot.t_ns, range_m, None, None);
+            return linked(edge, snapshot.t_ns, range_m, None);
         }
         let listed = snapshot
             .isl_down
@@ -224,19 +226,21 @@ fn why_isl(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> LinkRe
     })
 }
 
-fn linked(
-    edge: &Edge,
-    t_ns: u64,
-    range_m: f64,
-    elevation_deg: Option<f64>,
+/// Properties that only links to the ground have.
+struct ToGround {
+    elevation_deg: f64,
     radio: Option<Signals>,
-) -> LinkReason {
+    access: Option<NodeId>,
+}
+
+fn linked(edge: &Edge, t_ns: u64, range_m: f64, ground: Option<ToGround>) -> LinkReason {
     if edge.usable_at(t_ns) {
         LinkReason::Up {
             range_m,
             delay_ns: edge.impairment.delay.delay_ns,
-            elevation_deg,
-            radio,
+            elevation_deg: ground.as_ref().map(|ground| ground.elevation_deg),
+            radio: ground.as_ref().and_then(|ground| ground.radio),
+            access: ground.and_then(|ground| ground.access),
         }
     } else {
         LinkReason::Acquiring {
@@ -255,16 +259,15 @@ fn why_gsl(layout: &Layout, snapshot: &Snapshot, station: NodeId, satellite: Nod
     let mut radios = layout.access_ports(station).iter();
     if let Some(edge) = radios.find_map(|port| snapshot.edge(port.id, far)) {
         let look = watcher.site.look(target);
-        let elevation_deg = look.elevation_rad.to_degrees();
         let path = Path::to(&watcher, place, target, snapshot.t_ns);
-        let radio = constellation.and_then(|k| path.signals(layout, k));
-        return linked(
-            edge,
-            snapshot.t_ns,
-            look.range_m,
-            Some(elevation_deg),
-            radio,
-        );
+        let has_access = constellation.is_some_and(|k| k.access.is_some());
+        let feeder = layout.spec().stations[place].feeder;
+        let ground = ToGround {
+            elevation_deg: look.elevation_rad.to_degrees(),
+            radio: constellation.and_then(|k| path.signals(layout, k)),
+            access: (has_access && !feeder).then_some(satellite),
+        };
+        return linked(edge, snapshot.t_ns, look.range_m, Some(ground));
     }
     for node in [station, satellite] {
         if let Some(failure) = snapshot.broken.node(node) {

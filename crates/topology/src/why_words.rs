@@ -46,6 +46,7 @@ impl fmt::Display for Words<'_> {
                 delay_ns,
                 elevation_deg,
                 radio,
+                access,
             } => {
                 write!(
                     f,
@@ -63,7 +64,7 @@ impl fmt::Display for Words<'_> {
                     write_signal(f, "down", &signals.down)?;
                     write_signal(f, "up", &signals.up)?;
                 }
-                Ok(())
+                self.write_access(f, *access)
             }
             LinkReason::Acquiring { range_m, until_ns } => write!(
                 f,
@@ -86,6 +87,19 @@ fn km(metres: &f64) -> f64 {
 impl Words<'_> {
     fn name(&self, node: &NodeId) -> &str {
         &self.layout.node(*node).name
+    }
+
+    /// Writes the parts of the access that the satellite's constellation gives its links.
+    fn write_access(&self, f: &mut fmt::Formatter<'_>, satellite: Option<NodeId>) -> fmt::Result {
+        let constellation = satellite.and_then(|node| self.layout.constellation_of(node));
+        let Some(access) = constellation.and_then(|k| k.access.as_ref()) else {
+            return Ok(());
+        };
+        let parts = access.parts.parts();
+        let words = parts
+            .iter()
+            .map(|part| format!("{}: {}", part.name, part.values));
+        write!(f, "; access: {}", words.collect::<Vec<_>>().join("; "))
     }
 
     fn write_down(&self, f: &mut fmt::Formatter<'_>, down: &Down) -> fmt::Result {

@@ -1,5 +1,6 @@
 //! The crate's integration tests: one program, so that they are linked once.
 
+mod access;
 mod adopted;
 mod cables;
 mod common;

@@ -22,6 +22,7 @@
 
 mod check;
 mod draw;
+mod edge;
 mod parts;
 mod pass;
 mod presets;
@@ -30,11 +31,13 @@ mod sky;
 mod slot;
 
 pub use draw::Terminal;
+pub(crate) use edge::AccessState;
+pub use edge::EdgeAccess;
 pub use parts::{
     Access, Blockage, Cell, Direction, Gap, Grants, HOURS, Leg, Rate, Retransmission, Slots, Step,
 };
 pub use pass::{Fate, LostBy, Passage};
-pub use presets::{PRESETS, Preset, Residual, preset};
+pub use presets::{PRESETS, Preset, Residual, preset, preset_names};
 pub use report::Part;
 pub use sky::Sky;
 pub use slot::{Interval, Slot};

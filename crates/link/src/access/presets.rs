@@ -35,6 +35,12 @@ pub const PRESETS: [(&str, &str); 3] = [
     ("starlink-2025", include_str!("presets/starlink-2025.json")),
 ];
 
+/// Returns the names of the presets.
+#[must_use]
+pub fn preset_names() -> [&'static str; PRESETS.len()] {
+    PRESETS.map(|(name, _)| name)
+}
+
 /// Returns the preset with this name, if there is one.
 #[must_use]
 pub fn preset(name: &str) -> Option<Preset> {

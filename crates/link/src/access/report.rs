@@ -14,7 +14,7 @@ pub struct Part {
 }
 
 fn ms(ns: u64) -> String {
-    format!("{} ms", ns as f64 / 1e6)
+    format!("{:.1} ms", ns as f64 / 1e6)
 }
 
 fn percent(ratio: f64) -> String {

@@ -57,10 +57,8 @@ impl Access {
         number as i64
     }
 
-    /// Returns the slot at `t`.
-    #[must_use]
-    pub fn slot_at(&self, terminal: &Terminal, t: Nanos) -> Slot {
-        let number = self.slot_number(terminal, t);
+    /// Returns the beginning of a slot, which may be before instant 0, and its time.
+    fn slot_time(&self, terminal: &Terminal, number: i64) -> (i128, Interval) {
         // Slots before instant 0 have negative numbers, so the arithmetic is signed.
         let period = i128::from(self.slots.period_ns);
         let origin = i128::from(terminal.minute_ns) + i128::from(self.slots.phase_ns);
@@ -70,6 +68,14 @@ impl Access {
             begin_ns: clip(begin),
             end_ns: clip(begin + period),
         };
+        (begin, time)
+    }
+
+    /// Returns the slot at `t`.
+    #[must_use]
+    pub fn slot_at(&self, terminal: &Terminal, t: Nanos) -> Slot {
+        let number = self.slot_number(terminal, t);
+        let (begin, time) = self.slot_time(terminal, number);
         let index = number as u64;
         Slot {
             number,
@@ -153,15 +159,33 @@ impl Access {
         sky: f64,
     ) -> Option<(u64, Nanos)> {
         let rate = self.leg(direction).rate?;
-        let slot = self.slot_at(terminal, t);
+        let (share, until_ns) = self.share(terminal, direction, t)?;
+        let bps = rate.alone_bps as f64 * share * sky;
+        Some(((bps as u64).max(1), until_ns))
+    }
+
+    /// Returns the share of the rate of a terminal that is alone in its cell, and the instant until which it holds; `None`
+    /// if the leg has no rate of its own. With a spread of rates it may exceed 1.
+    #[must_use]
+    pub fn share(
+        &self,
+        terminal: &Terminal,
+        direction: Direction,
+        t: Nanos,
+    ) -> Option<(f64, Nanos)> {
+        let rate = self.leg(direction).rate?;
+        // Service computes this for each frame, so that only the numbers that matter are drawn.
+        let number = self.slot_number(terminal, t);
+        let (begin, time) = self.slot_time(terminal, number);
+        let index = number as u64;
+        let load = self.load(terminal, index, begin);
         let purpose = match direction {
             Direction::Up => For::UpRate,
             Direction::Down => For::DownRate,
         };
-        let spread = (rate.spread * terminal.normal(purpose, slot.number as u64)).exp();
+        let spread = (rate.spread * terminal.normal(purpose, index)).exp();
         // The cell shares its capacity: the terminal has what the modelled load leaves.
-        let bps = rate.alone_bps as f64 * (1.0 - slot.load) * spread * sky;
-        Some(((bps as u64).max(1), slot.time.end_ns))
+        Some(((1.0 - load) * spread, time.end_ns))
     }
 }
 

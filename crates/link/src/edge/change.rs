@@ -43,7 +43,9 @@ impl<F> Edge<F> {
         };
         match (&mut self.laws, effects) {
             (Some(laws), Some(set)) => laws.change(set, &self.origin),
-            (laws, set) => *laws = set.map(|set| Box::new(Laws::new(set, &self.origin, base))),
+            (laws, set) => {
+                *laws = set.map(|set| Box::new(Laws::new(set, &self.origin, self.ends, base)))
+            }
         }
         self.go_by(now, &base, left, out);
         self.fit_discipline(now);

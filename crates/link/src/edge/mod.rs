@@ -13,11 +13,11 @@ use std::num::NonZeroU64;
 use crate::aqm::{Aqm, Limit, Packet};
 use crate::counters::EdgeCounters;
 use crate::effects::Effects;
-use crate::laws::{Fate, Laws, Marks};
+use crate::laws::{Ends, Fate, Laws, Marks};
 use crate::packet::Traits;
 use crate::rng::Rng;
 use crate::supply::Point;
-use crate::types::{DropCause, Impairment, Loss, Nanos};
+use crate::types::{DropCause, Impairment, Loss, Nanos, PortId};
 
 /// A frame that came out of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,7 @@ pub struct Edge<F> {
     aqm: Option<Box<Aqm<F>>>,
     /// State of the generator at the beginning of this life: the laws' generators are derived from it.
     origin: Rng,
+    ends: Ends,
     rng: Rng,
     /// Frames not yet served. The first one is in service when `service` is set. Under a discipline only that frame is
     /// here.
@@ -110,6 +111,11 @@ impl<F> Edge<F> {
             impairment,
             laws: None,
             origin: rng.clone(),
+            ends: Ends {
+                lab_seed,
+                from: PortId(from),
+                to: PortId(to),
+            },
             rng,
             queue: VecDeque::new(),
             queue_bytes: 0,
@@ -313,6 +319,16 @@ impl<F> Edge<F> {
             out(frame, DropCause::Loss);
             return;
         }
+        // Turns, grants and gaps come before the flight, so the delay of geometry is that of the later instant.
+        let leaves = match &mut self.laws {
+            Some(laws) => laws.leaves(end_ns),
+            None => Some(end_ns),
+        };
+        let Some(end_ns) = leaves else {
+            self.counters.dropped_loss += 1;
+            out(frame, DropCause::Loss);
+            return;
+        };
         let delay = &self.impairment.delay;
         let fate = match &mut self.laws {
             Some(laws) => laws.fate(end_ns, delay),
@@ -352,9 +368,12 @@ impl<F> Edge<F> {
 
     /// Returns the earliest instant at which the frame served at `end_ns` can come out.
     fn due_after(&self, end_ns: Nanos) -> Nanos {
-        let draws = |laws: &Laws| laws.set.jitter.is_some() || laws.set.reorder.is_some();
+        let draws = |laws: &Laws| {
+            let set = &laws.set;
+            set.jitter.is_some() || set.reorder.is_some() || set.access.is_some()
+        };
         if self.laws.as_ref().is_some_and(|laws| draws(laws)) {
-            // Jitter and reordering are drawn at the end of service, so only that instant is a safe lower bound.
+            // Jitter, reordering and access are drawn at the end of service, so only that instant is a safe lower bound.
             return end_ns;
         }
         end_ns

@@ -8,11 +8,8 @@ use crate::types::{DropCause, Nanos};
 impl<F> Edge<F> {
     /// Returns the rate that serves the edge; `None` if service takes no time.
     pub(super) fn supply(&self) -> Option<Supply<'_>> {
-        let law = self.laws.as_ref().and_then(|l| l.set.rate_law.as_ref());
-        match law {
-            Some(law) => Some(Supply::Law(law)),
-            None => self.impairment.rate_bps.map(Supply::Constant),
-        }
+        let law = self.laws.as_ref().and_then(|laws| laws.supply());
+        law.or_else(|| self.impairment.rate_bps.map(Supply::Constant))
     }
 
     /// Returns the work of serving the frame, with the framing overhead of the link.

@@ -1,4 +1,5 @@
 //! The access model in virtual time: order, bounds, determinism, and the distributions of its parts.
 
+mod edge;
 mod laws;
 mod parts;

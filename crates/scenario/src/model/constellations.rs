@@ -1,6 +1,7 @@
 //! The constellations, and the links between satellites and to the ground.
 
 use constel_link::Effects;
+use constel_link::access::Access;
 use constel_topology::{GslSpec, LaserPairing, Radio};
 use constel_units::{Angle, DataRate, DataSize, Length, Ratio, TimeSpan};
 
@@ -192,6 +193,9 @@ pub struct Gsl {
     pub by_elevation: Vec<ElevationStep>,
     /// The radio that determines the rates of links; `None`: `link` and `by_elevation` do.
     pub radio: Option<Radio>,
+    /// Access of stations that are no feeders; `None`: no part of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
     /// Stations that are no feeders use only satellites that a feeder uses.
     pub bent_pipe: bool,
     /// Rate, queue and loss in each direction.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::link::{no_loss, yes};
-use super::{Name, OrNone, Preset, RawLink, RawNode, RawRadio};
+use super::{Name, OrNone, Preset, RawAccess, RawLink, RawNode, RawRadio};
 
 /// A constellation. Exactly one of `preset`, `walker`, `tle`, `omm` and `ephemeris` gives its orbits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -340,6 +340,10 @@ pub struct RawGsl {
     pub by_elevation: Vec<ElevationStep>,
     /// Radio that determines the rates of links, step by step. Without it, `link` and `by_elevation` do.
     pub radio: Option<RawRadio>,
+    /// Access of stations that are no feeders: waits for turns and grants, a shared cell, gaps at handovers, losses and
+    /// rates, as measured in real networks. Without it, links have the delay of light and the properties of `link`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<RawAccess>,
     /// Whether satellites only relay between stations and feeders: a station that is no feeder then uses only
     /// satellites that a feeder uses at the same time.
     #[serde(default)]

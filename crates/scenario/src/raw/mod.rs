@@ -5,6 +5,7 @@
 //! comments here, so the comments give meaning and unit; defaults and bounds are in attributes, from which
 //! schema and page print them.
 
+mod access;
 mod addresses;
 mod aqm;
 mod constellations;
@@ -43,6 +44,7 @@ use constel_units::{TimeSpan, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use access::{AccessPart, RawAccess, RawAccessParts, RawCell, RawGap, RawLeg};
 pub use addresses::{RawAddresses, RawBlocks};
 pub use aqm::*;
 pub(crate) use constellations::TWO_WEEKS;

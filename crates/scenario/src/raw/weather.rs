@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Name;
 
-/// Rain at stations, for constellations with `gsl.radio`.
+/// Rain at stations, for constellations with `gsl.radio` or with `gsl.access` that has the part `sky`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Weather")]

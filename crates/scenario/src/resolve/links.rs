@@ -36,7 +36,7 @@ impl Resolver<'_> {
         };
         let some_shell = shells.is_empty() || shells.iter().any(|shell| shell.serves_ground);
         match (&raw.gsl, raw.serves_ground) {
-            (Some(gsl), true) if some_shell => self.gsl_of(gsl, inputs).map(Some),
+            (Some(gsl), true) if some_shell => self.gsl_of(raw, gsl, inputs).map(Some),
             (None, false) => {
                 for (index, shell) in shells.iter().enumerate().filter(|(_, s)| !s.serves_ground) {
                     let tail = [Key(key), Key("shells"), Index(index), Key("serves_ground")];
@@ -183,14 +183,21 @@ impl Resolver<'_> {
         }
     }
 
-    fn gsl_of(&mut self, raw: &RawGsl, inputs: &mut Inputs<'_>) -> Option<Gsl> {
+    fn gsl_of(
+        &mut self,
+        whole: &RawConstellation,
+        raw: &RawGsl,
+        inputs: &mut Inputs<'_>,
+    ) -> Option<Gsl> {
         self.check_gsl_laws(raw);
         let radio = match &raw.radio {
             None => None,
             Some(radio) => Some(self.gsl_radio(radio)?),
         };
+        let access = self.gsl_access(whole, raw);
         Some(Gsl {
             radio,
+            access,
             bent_pipe: raw.bent_pipe,
             min_elevation: raw.min_elevation,
             rule: rule(raw.policy, &raw.handover, self.parsed.raw.start),

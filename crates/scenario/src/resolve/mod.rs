@@ -1,5 +1,6 @@
 //! Stage two: raw types and files to a [`Scenario`].
 
+mod access;
 mod addresses;
 mod attached;
 mod cables;

@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 
 use constel_topology::{Rain, Recorded, Recording};
 
+use super::access;
 use super::ground::Ground;
 use super::inputs::Inputs;
 use super::table::{self, Column, TIME};
@@ -30,16 +31,20 @@ pub(super) fn resolve(
     inputs: &mut Inputs<'_>,
     errors: &mut Diagnostics,
 ) {
-    let radio =
-        |c: &crate::raw::RawConstellation| c.gsl.as_ref().is_some_and(|g| g.radio.is_some());
-    if !parsed.raw.weather.is_empty() && !parsed.raw.constellations.values().any(radio) {
+    let wet = |c: &crate::raw::RawConstellation| {
+        let gsl = c.gsl.as_ref();
+        gsl.is_some_and(|g| g.radio.is_some() || g.access.as_ref().is_some_and(access::has_sky))
+    };
+    if !parsed.raw.weather.is_empty() && !parsed.raw.constellations.values().any(wet) {
         let error = parsed
             .error_at(
                 &[Key("weather")],
                 "no-effect",
                 "`weather` has no effect here",
             )
-            .with_reason("rain matters to links with `gsl.radio`, and no constellation has it")
+            .with_reason(
+                "rain matters to links with `gsl.radio` or `gsl.access`, and no constellation has them",
+            )
             .with_suggestion("remove `weather`, or describe the radio");
         errors.push(error);
     }
