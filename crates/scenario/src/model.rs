@@ -108,7 +108,6 @@ pub struct Scenario {
     /// names one.
     pub choices: Option<TextFile>,
     /// Lasers and cables that are switched off and on, with their times, from a file.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub link_choices: Option<TextFile>,
     /// Further ports of nodes, and the edges between them, by name.
     pub networks: Vec<Network>,

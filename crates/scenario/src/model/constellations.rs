@@ -194,7 +194,6 @@ pub struct Gsl {
     /// The radio that determines the rates of links; `None`: `link` and `by_elevation` do.
     pub radio: Option<Radio>,
     /// Access of stations that are no feeders; `None`: no part of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
     /// Stations that are no feeders use only satellites that a feeder uses.
     pub bent_pipe: bool,

@@ -22,7 +22,6 @@ pub struct Information {
     /// How much of the topology; `None`: this entry does not say.
     pub topology: Option<TopologyScope>,
     /// How far it looks ahead; `None`: this entry does not say.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ahead: Option<TimeSpan>,
     /// Whether in OpenSN's form as well; `None`: this entry does not say.
     pub opensn: Option<bool>,
