@@ -112,7 +112,7 @@ export function table(head: string[], rows: Child[][], caption?: string): HTMLTa
     "table",
     {},
     caption ? el("caption", {}, caption) : null,
-    head.length ? el("thead", {}, el("tr", {}, ...head.map((name) => el("th", { scope: "col" }, name)))) : null,
+    head.length ? el("thead", {}, el("tr", {}, ...head.map((name) => (name ? el("th", { scope: "col" }, name) : el("td"))))) : null,
     el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((cell) => el("td", { class: typeof cell === "string" && /^[-+\d.,]+(°| [a-zA-Zµ%/]+)?$/.test(cell) ? "num" : "" }, cell ?? ""))))),
   );
 }

@@ -69,7 +69,7 @@ export class Results {
           })
         : null;
     const name = (flow: FlowRow) => el("button", { class: "name", onclick: () => this.body.querySelector(`[data-flow="${CSS.escape(flow.name)}"]`)?.scrollIntoView({ block: "start" }) }, flow.name);
-    return el("div", { class: "wide", id: "flow-table", tabIndex: 0, role: "region", "aria-label": "flows" }, table(["", ...FLOW_HEAD], flows.map((flow) => [tick(flow), name(flow), ...flowCells(flow).slice(1)]), `${flows.length} flows`));
+    return el("div", { class: "wide", id: "flow-table", tabIndex: 0, role: "region", "aria-label": "flows" }, table(["Chart", ...FLOW_HEAD], flows.map((flow) => [tick(flow), name(flow), ...flowCells(flow).slice(1)]), `${flows.length} flows`));
   }
 
   private compare(): void {

@@ -8,6 +8,7 @@ use constel_control::Error;
 use constel_control::copy::unpack_here;
 use constel_control::expect::{Evidence, reads_columns};
 use constel_control::results::{self, Format, Run};
+use constel_measure::plot::Look;
 use leotp::core::{BLOCK_BYTES, BlockKey, BlockStore};
 use leotp::rt::{DiskCache, SLOT_BYTES};
 use tar::EntryType as Kind;
@@ -110,10 +111,11 @@ fn read_results(bytes: &[u8]) -> Result<(), Error> {
         let rows = results::flow_rows("run", summary);
         assert!(rows.iter().all(|row| row.len() == results::COLUMNS.len()));
     }
-    for picture in [run.picture("f"), run.ports_picture()]
+    for picture in [run.picture("f", None), run.ports_picture()]
         .into_iter()
         .flatten()
     {
+        let picture = picture.svg(&Look::default());
         assert!(picture.starts_with("<svg"));
         assert!(!picture.chars().any(|c| c.is_control() && c != '\n'));
     }
@@ -132,7 +134,7 @@ fn read_results(bytes: &[u8]) -> Result<(), Error> {
     assert_eq!(Evidence::read(&run)?.events, events);
     results::compare(&own, &own)?;
     run.head()?;
-    run.picture("f").map(drop)
+    run.picture("f", None).map(drop)
 }
 
 const CACHE_SLOTS: u64 = 40;

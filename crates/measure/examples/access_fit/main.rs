@@ -3,6 +3,7 @@
 //! `victoria PING.csv` fits the first 450 s of the pings and compares the model with the second.
 //! `osnabrueck QUARTILES.json PRESET.json` takes a preset's slots, gaps and losses, and fits delays and rates.
 //! `rates QUARTILES.json PRESET.json` keeps all of a preset and fits rates only.
+//! `compare PING.csv RUN.csv...` fits nothing: it compares pings of runs, taken together, with a measurement.
 //! The model's code is that of the crate; no formula is here a second time.
 
 mod figures;
@@ -40,13 +41,38 @@ fn main() -> Result<(), Box<dyn Error>> {
             &std::fs::read_to_string(quartiles)?,
             &std::fs::read_to_string(preset)?,
         )?,
+        ["compare", measured, ref runs @ ..] if !runs.is_empty() => return compare(measured, runs),
         _ => {
             return Err(
-                "access_fit victoria PING.csv | osnabrueck QUARTILES.json PRESET.json | rates QUARTILES.json PRESET.json".into(),
+                "access_fit victoria PING.csv | osnabrueck QUARTILES.json PRESET.json | rates QUARTILES.json PRESET.json | compare PING.csv RUN.csv...".into(),
             );
         }
     };
     println!("{}", serde_json::to_string_pretty(&preset)?);
+    Ok(())
+}
+
+/// Prints the tables of a comparison: both halves of the measurement and all of it, with the pings of all runs.
+fn compare(measured: &str, runs: &[&str]) -> Result<(), Box<dyn Error>> {
+    let read = |path: &str| -> Result<Series, Box<dyn Error>> {
+        Ok(ping::read(&std::fs::read_to_string(path)?)?)
+    };
+    let all = read(measured)?;
+    let begin_s = all.probes.first().ok_or("no ping")?.t_s;
+    let middle_s = begin_s + FITTED_S as f64;
+    let runs: Vec<Series> = runs.iter().map(|run| read(run)).collect::<Result<_, _>>()?;
+    let model = figures(&runs);
+    let parts = [
+        ("first 450 s (fitted)", all.between(begin_s, middle_s)),
+        (
+            "second 450 s (held out)",
+            all.between(middle_s, f64::INFINITY),
+        ),
+        ("all 900 s", all),
+    ];
+    for (name, part) in parts {
+        report(name, &figures(&[part]), &model, &runs);
+    }
     Ok(())
 }
 
@@ -166,7 +192,7 @@ fn report(name: &str, measured: &Figures, model: &Figures, runs: &[Series]) {
         .collect();
     distances.sort_by(f64::total_cmp);
     eprintln!(
-        "| W1 of the RTT, ms | | {:.2} | single runs of 450 s: {:.2}, {:.2}, {:.2} (5, 50, 95 %) |",
+        "| W1 of the RTT, ms | | {:.2} | single runs: {:.2}, {:.2}, {:.2} (5, 50, 95 %) |",
         w1(&model.rtts_ms, &measured.rtts_ms),
         rank(&distances, 0.05),
         rank(&distances, 0.5),
