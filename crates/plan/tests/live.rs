@@ -18,7 +18,7 @@ constellations:
   k:
     walker: {pattern: star, altitude: 780 km, inclination: 86.4 deg, satellites: 66, planes: 6, phasing: 2}
     isl: {pattern: plus-grid, link: {rate: 10 Mbit/s}}
-    gsl: {min_elevation: 10 deg, policy: least-loaded, outage: 500 ms, link: {rate: 10 Mbit/s}}
+    gsl: {min_elevation: 10 deg, policy: least-loaded, handover: {outage: 500 ms}, link: {rate: 10 Mbit/s}}
 ground:
   stations:
     london: {latitude: 51.5 deg, longitude: -0.1 deg}
@@ -191,7 +191,7 @@ proptest! {
     #[test]
     fn a_replay_has_the_same_plan(
         numbers in prop::collection::vec(prop::collection::vec(0_u32..1_000, 0..8), 2..12),
-        step in prop::sample::select(vec!["20 s", "1 s", "7 ms"]),
+        step in prop::sample::select(vec!["20 s", "1 s", "10 ms"]),
         with_routes in any::<bool>(),
     ) {
         replayed(&numbers, step, with_routes);

@@ -20,10 +20,13 @@ mod spacecraft;
 mod traffic;
 mod transport;
 
+use std::sync::Arc;
+
 use constel_units::{TimeSpan, Utc};
 use serde::Serialize;
 
 use crate::deferred::DeferredNode;
+use crate::raw::RawScenario;
 pub use crate::raw::{
     Access, Bfd, Channel, Chief, ClockHold, ClockTime, Destination, Destinations, DriverChoice,
     ElevationStep, Family, Forwarding, HandoverKind, Metric, Name, NodeKind, Obstacle,
@@ -156,6 +159,8 @@ pub struct Scenario {
     pub deferred: Vec<DeferredNode>,
     /// The scenario file, for errors of later stages.
     pub source: Source,
+    /// The keys and values of that file, with their defaults.
+    pub raw: Arc<RawScenario>,
 }
 
 /// A file that a scenario was made from.
