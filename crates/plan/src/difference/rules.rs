@@ -14,6 +14,9 @@ pub(super) const NODES: &str =
 
 pub(super) const ORBITS: &str = "orbits and pairs of satellites are fixed when the lab starts";
 
+pub(super) const GROUND_LINKS: &str =
+    "handovers, access and interfaces of links to the ground are set up when the lab starts";
+
 const PROGRAMS: &str = "programs of nodes are set up when the lab starts";
 
 pub(super) const FILES: &str = "files are read when the lab starts";
@@ -102,6 +105,7 @@ pub(super) fn refusal(
             "gsl",
             "min_elevation" | "gso_avoidance",
         ] => mask(by_daemons),
+        ["constellations", _, "gsl", ..] => Some(GROUND_LINKS.to_owned()),
         _ => Some(reason(&parts)),
     }
 }

@@ -243,6 +243,15 @@ fn written_defaults_are_no_difference_and_effects_are_one_each() {
         .map(ScenarioChange::is_of_effect)
         .collect();
     assert_eq!(effects, [false, true, false]);
+    let access = changed(
+        "policy: nearest",
+        "policy: nearest, access: starlink-2025",
+        0,
+    );
+    assert_eq!(
+        rows(&access),
+        [("constellations.sat.gsl.access", Some(rules::GROUND_LINKS))]
+    );
     let mtu = changed(from, &from.replace("rate", "mtu: 1400 B, rate"), 0);
     assert_eq!(mtu.refused().count(), 1);
 }

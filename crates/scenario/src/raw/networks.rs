@@ -92,6 +92,7 @@ pub struct Channel {
 /// When a member of a channel may send.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[schemars(rename = "ChannelAccess")]
 pub enum Access {
     /// At once.
     Aloha,
