@@ -350,8 +350,16 @@ def host():
         if "constel" in name
     ]
     parts = [path.name for path in pathlib.Path(tempfile.gettempdir()).glob("constel-part-*")]
+    def owned(interface):
+        """With the lab that it belongs to, if any."""
+        try:
+            alias = pathlib.Path("/sys/class/net", interface, "ifalias").read_text().strip()
+        except OSError:
+            alias = ""
+        return f"{interface} {alias}".strip()
+
     return {
-        "interfaces": sorted(os.listdir("/sys/class/net")),
+        "interfaces": sorted(owned(interface) for interface in os.listdir("/sys/class/net")),
         "groups": sorted(groups),
         "labs": sorted(path.name for path in run.iterdir() if path.name != "host") if run.exists() else [],
         "parts": sorted(parts),

@@ -691,6 +691,8 @@ class OwnLab(Lab):
         self._told = ""
         self._flags = [*(["--for", text_of(duration)] if duration is not None else [])]
         self._flags += ["--no-traffic"] * (not traffic) + ["--anyway"] * anyway
+        if virtual_time and policy is not None:
+            raise UsageError("a live policy is a program of this host, and virtual time has no requests to the lab: leave one out")
         self._flags += ["--await-policy"] * (policy is not None)
         self._policy = policy if policy is None or isinstance(policy, LivePolicy) else LivePolicy(policy)
         self._flags += [] if profile_hz is None else ["--profile", str(profile_hz)]

@@ -285,7 +285,7 @@ class Scenario:
         does not fit. `profile_hz`: samples of interfaces' counters per second (1 to 100). `up_within`: maximum time of
         starting. `virtual_time`: runs the lab in a guest whose clock waits (`docs/virtual-time.md`): `wait` returns its results,
         and there are no requests to it. `policy`: a function that decides from lab time zero on (`Lab.policy`), or a
-        `LivePolicy`.
+        `LivePolicy`; not in virtual time.
         """
         from .lab import OwnLab
 

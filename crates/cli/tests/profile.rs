@@ -33,9 +33,15 @@ fn columns_are_the_kernels_counters_twenty_times_a_second() {
     let file = scenario::write(dir.path(), "profile.yaml", SCENARIO);
     let mut lab = Lab::up("profile", &file, dir.path(), &["--profile", "20"]);
     // Quiet again, and still there: what the kernel says lies between what was written before and after.
+    support::until("the flow is over", || {
+        let events = support::constel(["events", &lab.name, "--json"]);
+        let ended = support::stdout(&events).contains("\"flow-ended\"");
+        ended.then_some(())
+    });
     let mut asker = lab.client();
     let clock = support::until("lab time", || asker.clock());
-    clock.sleep_until(9.0);
+    let quiet_s = clock.now_s() + 1.0;
+    clock.sleep_until(quiet_s);
     let kernel = |port: &str, what: &str| -> u64 {
         let path = format!("/sys/class/net/{port}/statistics/{what}");
         let said = support::constel(["exec", &lab.name, "h-0", "--", "cat", &path]);
@@ -61,7 +67,7 @@ fn columns_are_the_kernels_counters_twenty_times_a_second() {
         let own: Vec<u64> = rows.iter().map(|row| row[place]).collect();
         assert!(own.is_sorted());
         let around = |t_s: f64| times.partition_point(|t| (t[0] as f64) < t_s * 1e9);
-        let (before, last) = (own[around(8.9)], own[own.len() - 1]);
+        let (before, last) = (own[around(quiet_s - 0.1)], own[own.len() - 1]);
         assert!(
             (before..=last).contains(&said),
             "{name}: {before} {said} {last}"

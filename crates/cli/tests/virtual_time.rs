@@ -328,15 +328,18 @@ fn software_and_drivers_of_labs_run_for_an_ordinary_user() {
     let ping = "ping: {from: a, to: b, interval: 100 ms}";
     let dates = "run: {node: a, command: [sh, -c, 'sleep 2; date']}";
     let cases = [
-        (
-            "frr",
-            "links: {driver: netem}
-routing: {daemon: frr}",
-            ping,
-        ),
+        // FRR's daemons read the clock often, at the instants at which frames are due.
+        ("frr", "links: {driver: edt}\nrouting: {daemon: frr}", ping),
         ("oci", &container, dates),
         ("netem", "links: {driver: netem}", ping),
         ("edt", "links: {driver: edt}", ping),
+        ("relay", "links: {driver: relay}", ping),
+        // The guest's kernel has these by itself, and takes no such programs.
+        (
+            "congestion",
+            "transport: {congestion: [hybla, vegas, westwood]}",
+            "iperf3: {from: a, to: b, protocol: tcp, congestion: hybla}",
+        ),
     ];
     for (name, keys, flow) in cases {
         let file = format!("{name}.yaml");

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use constel_api::{Read, Write};
-use constel_web::Options;
 use constel_web::openapi::document;
+use constel_web::{Options, ShellProgram};
 use serde_json::{Map, Value, json};
 use served::{served, served_with};
 
@@ -347,8 +347,13 @@ fn questions_are_answered_as_it_says() {
 
 #[test]
 fn the_server_carries_out_the_orders_that_it_says_and_no_others() {
+    // A changed scenario can run programs, as a shell can.
     let options = Options {
         write: true,
+        shell: Some(ShellProgram {
+            program: PathBuf::from("constel"),
+            lab: "sky".to_owned(),
+        }),
         ..Options::default()
     };
     let (served, document) = (served_with(options), parsed());
@@ -357,6 +362,8 @@ fn the_server_carries_out_the_orders_that_it_says_and_no_others() {
     let examples = [
         json!({ "verb": "set-link", "a": "tokyo", "effects": effects }),
         json!({ "verb": "set-nodes", "nodes": ["tokyo"], "change": "fail" }),
+        json!({ "verb": "set-station", "stations": ["tokyo"], "change": { "kind": "detach" } }),
+        json!({ "verb": "apply", "text": "constel: 1", "file": "a.yaml", "folder": "/", "dry_run": true }),
         json!({ "verb": "set-member", "network": "n", "node": "a", "joined": true }),
         json!({ "verb": "set-delays", "network": "n" }),
         json!({ "verb": "enter", "node": "tokyo" }),
@@ -367,6 +374,7 @@ fn the_server_carries_out_the_orders_that_it_says_and_no_others() {
         json!({ "verb": "policy", "name": "balance" }),
         json!({ "verb": "confirm" }),
         json!({ "verb": "down" }),
+        json!({ "capture": { "of": "tokyo", "for_s": 10 } }),
         json!({ "flow": { "tool": "ping", "from": "tokyo", "to": "london", "for_s": 30 } }),
     ];
     let order = &document["components"]["schemas"]["Order"];
@@ -385,11 +393,11 @@ fn the_server_carries_out_the_orders_that_it_says_and_no_others() {
             assert_eq!(reply.status, 403, "{example}");
         }
     }
-    assert_eq!(carried, 6);
+    assert_eq!(carried, 9);
     // Every write of the API is among the examples.
     let schema: Value = serde_json::from_str(&constel_api::schema_json()).unwrap();
     let verbs = schema["$defs"]["Write"]["oneOf"].as_array().unwrap();
-    assert_eq!(verbs.len() + 1, examples.len());
+    assert_eq!(verbs.len() + 2, examples.len());
     let read = serde_json::to_string(&Read::State).unwrap();
     let reply = served.post("/api/do", &own, &read);
     assert_eq!(reply.status, 400);

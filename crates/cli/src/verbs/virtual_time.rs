@@ -66,6 +66,12 @@ pub(crate) fn run(args: &Run) -> Outcome {
     }
     let loaded = scenario::load(&args.file, &args.changes)?;
     let mut reasons = Vec::new();
+    if args.await_policy {
+        reasons.push(
+            "--await-policy waits for a program of this host, which cannot reach the guest"
+                .to_owned(),
+        );
+    }
     if args.web {
         reasons.push("--web serves people, whose time does not wait; `constel web RESULTS` shows the run afterwards".to_owned());
     }

@@ -253,6 +253,11 @@ impl Asker {
 }
 
 impl Clock {
+    /// Returns the lab time, seconds.
+    pub(crate) fn now_s(&self) -> f64 {
+        (mono_ns() - self.zero_mono_ns) as f64 / 1e9
+    }
+
     /// Sleeps until lab time `t_s`.
     pub(crate) fn sleep_until(&self, t_s: f64) {
         let left = self.zero_mono_ns + (t_s * 1e9) as i64 - mono_ns();

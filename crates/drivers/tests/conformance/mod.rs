@@ -41,15 +41,10 @@ fn requested() -> String {
     std::env::var("CONSTEL_DRIVERS").unwrap_or_else(|_| "relay".into())
 }
 
-/// Whether times are exact: in virtual time nothing delays a frame but readings of the clock, 256 ns each. Only some frames of the
-/// relay wait there for a tick of the kernel, 10 ms.
-fn exact() -> bool {
-    waits() && !requested().contains("relay")
-}
-
-/// How late a frame may be, ns: 10 ms where other tests run beside this one, 150 ms on an emulated machine.
+/// How late a frame may be, ns: 10 ms where other tests run beside this one, 150 ms on an emulated machine. In virtual time nothing
+/// delays a frame but readings of the clock, 256 ns each.
 fn late() -> u64 {
-    match (exact(), slow()) {
+    match (waits(), slow()) {
         (true, _) => 2_000,
         (false, true) => 150 * MS,
         (false, false) => 10 * MS,
