@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn nodes_are_down_from_the_failure_to_its_end() {
-        let failure = |name: &str, reboot, at, length| Failure {
+        let failure = |name: &str, reboot, at: u64, length: u64| Failure {
             name: name.parse().unwrap(),
             what: FailureTarget::Nodes(vec!["craft-1".parse().unwrap()]),
             when: FailureTime::Scheduled {
