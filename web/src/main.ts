@@ -31,6 +31,9 @@ import type { LinkLoad, PlaneReport, Timeline as TimelineView, World } from "./t
 import { type Shade, type View, VIEWS } from "./views";
 import { count, seconds, utc } from "./words";
 
+/** Least time between two pictures where there is no graphics card, milliseconds. */
+const SOFTWARE_MS = 100;
+
 const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 async function enter(): Promise<World | null> {
@@ -107,13 +110,17 @@ class Page {
     // An address that has the eye keeps it.
     this.following = following;
     let last = performance.now();
+    let drawn = -SOFTWARE_MS;
     const draw = (now: number) => {
       const dt = Math.min(0.25, (now - last) / 1e3);
       last = now;
       if (clock.tick(dt)) this.timed();
       this.app.failed();
       this.stage.relink((link) => this.app.isFailed(link));
-      if (this.stage.draw(clock.mix, calm ? null : now / 40)) {
+      // Without a graphics card drawing takes the processors that the rest of the page needs.
+      const rests = !this.stage.card && now - drawn < SOFTWARE_MS;
+      if (!rests && this.stage.draw(clock.mix, calm ? null : now / 40)) {
+        drawn = now;
         this.labels.draw();
         this.frames++;
       }

@@ -72,7 +72,7 @@ const words = (text) => text.replace(/[\d.,]+/g, "N");
 
 test("it follows the lab's time", options, async () => {
   const { page } = shown;
-  await page.waitForFunction(() => window.constel.app.clock.live && window.constel.app.clock.t > 3, null, { timeout: 60_000 });
+  await page.waitForFunction(() => window.constel.app.clock.live && window.constel.app.clock.t > 3);
   assert.equal(await page.textContent("#when"), "live");
   const drawn = await page.evaluate(() => window.constel.app.clock.t);
   const told = (constel("show", LAB, "--json").t_ns ?? 0) / 1e9;
@@ -101,11 +101,11 @@ test("a link fails and heals by hand, as the lab itself says", options, async ()
   const [a, b] = ["ring-p01-s01", "ring-p01-s02"];
   await pick([a, b]);
   await page.click("#fail");
-  await page.waitForFunction(() => document.querySelector("#why")?.textContent.startsWith("down: failed by hand"), null, { timeout: 30_000 });
+  await page.waitForFunction(() => document.querySelector("#why")?.textContent.startsWith("down: failed by hand"));
   assert.equal(constel("link", LAB, a, b, "--json").up, false);
-  await page.waitForFunction(() => [...window.constel.app.failedNow].length === 1, null, { timeout: 30_000 });
+  await page.waitForFunction(() => [...window.constel.app.failedNow].length === 1);
   await page.click("#heal");
-  await page.waitForFunction(() => !document.querySelector("#why")?.textContent.startsWith("down"), null, { timeout: 30_000 });
+  await page.waitForFunction(() => !document.querySelector("#why")?.textContent.startsWith("down"));
   assert.equal(constel("link", LAB, a, b, "--json").up, true);
 });
 
@@ -119,7 +119,7 @@ test("a node is stopped and started by hand, as the lab itself says", options, a
   });
   await pick(["nairobi"]);
   await page.click("[data-change=stop]");
-  await page.waitForFunction(() => window.constel.app.nodesNow.has("nairobi"), null, { timeout: 30_000 });
+  await page.waitForFunction(() => window.constel.app.nodesNow.has("nairobi"));
   assert.equal(constel("link", LAB, "nairobi", far, "--json").up, false);
   const drawn = await page.evaluate(() => {
     const { app } = window.constel;
@@ -128,7 +128,7 @@ test("a node is stopped and started by hand, as the lab itself says", options, a
   });
   assert(drawn.every((why) => why === "failed by hand"), `${drawn}`);
   await page.click("[data-change=start]");
-  await page.waitForFunction(() => !window.constel.app.nodesNow.has("nairobi"), null, { timeout: 30_000 });
+  await page.waitForFunction(() => !window.constel.app.nodesNow.has("nairobi"));
 });
 
 test("frames of a node are captured and saved as pcapng", options, async () => {
@@ -167,18 +167,18 @@ test("a handover shows within a step", options, async () => {
 test("charts of the lab go on, with the picked link and a flow started here", options, async () => {
   const { page } = shown;
   await pick(["tokyo", "london"], true);
-  await page.waitForSelector("#flow-form", { timeout: 60_000 });
+  await page.waitForSelector("#flow-form");
   await page.selectOption("#flow-form select", "ping");
   await page.click("#start-flow");
   await page.click("#tab-charts");
-  await page.waitForSelector("#charts figure[data-chart='machine'] canvas", { timeout: 30_000 });
-  await page.waitForSelector("#charts figure[data-chart^='flow '] canvas", { timeout: 30_000 });
+  await page.waitForSelector("#charts figure[data-chart='machine'] canvas");
+  await page.waitForSelector("#charts figure[data-chart^='flow '] canvas");
   const rtt = await page.evaluate(async () => (await (await fetch("/api/flows")).json())[0].samples.at(-1));
   assert(rtt > 30 && rtt < 600, `a round trip between continents: ${rtt} ms`);
   assert.match(await page.textContent("#verdict"), /running/);
   // What the flow is makes some links carry something, and others nothing.
   await page.selectOption("#shade", "load");
-  await page.waitForFunction(() => window.constel.app.loads.size > 2, null, { timeout: 30_000 });
+  await page.waitForFunction(() => window.constel.app.loads.size > 2);
   const loads = await page.evaluate(() => ({ most: Math.max(...window.constel.app.loads.values()), of: window.constel.app.links.all.size, some: window.constel.app.loads.size }));
   assert(loads.most > 0 && loads.most < 0.1, `pings alone: ${loads.most}`);
   assert(loads.some <= loads.of);
@@ -189,7 +189,7 @@ test("charts of the lab go on, with the picked link and a flow started here", op
 test("a path is the kernels' own, with the optimum beside it", options, async () => {
   const { page } = shown;
   await pick(["tokyo", "london"], true);
-  await page.waitForFunction(() => /By the kernels/.test(document.querySelector("#inspect").textContent), null, { timeout: 60_000 });
+  await page.waitForFunction(() => /By the kernels/.test(document.querySelector("#inspect").textContent));
   const text = await page.textContent("#inspect");
   assert.match(text, /By the kernels’ routes, ipv4: \d+\.\d{3} ms/);
 });
@@ -243,7 +243,7 @@ test("when the lab is down, that is said, and its run is replayed", options, asy
   const { page } = shown;
   lab.child.kill("SIGINT");
   await lab.ended;
-  await page.waitForFunction(() => document.querySelector("#verdict").textContent === "the lab is down", null, { timeout: 60_000 });
+  await page.waitForFunction(() => document.querySelector("#verdict").textContent === "the lab is down");
   const run = await serve(join(folder, "run"));
   const replay = await open(chrome, run.url);
   await ready(replay.page);

@@ -53,7 +53,7 @@ test("playing shows the same links as scrubbing", async () => {
   await scrub(shown.page, 30);
   await shown.page.selectOption("#speed", "5");
   await shown.page.click("#play");
-  await shown.page.waitForFunction(() => window.constel.app.clock.t > 36, null, { timeout: 60_000 });
+  await shown.page.waitForFunction(() => window.constel.app.clock.t > 36);
   await shown.page.click("#play");
   const step = await shown.page.evaluate(() => window.constel.app.clock.frame.step);
   assert.deepEqual(await links(shown.page), planned(FILE, step));

@@ -71,7 +71,7 @@ after(async () => {
 });
 
 const pick = (nodes, path = false) => shown.page.evaluate(([nodes, path]) => window.constel.app.choose(nodes, path), [nodes, path]);
-const inspect = (wanted) => shown.page.waitForFunction((wanted) => new RegExp(wanted).test(document.querySelector("#inspect").textContent), wanted, { timeout: 30_000 });
+const inspect = (wanted) => shown.page.waitForFunction((wanted) => new RegExp(wanted).test(document.querySelector("#inspect").textContent), wanted);
 
 test("an affected flow has its doubt, its flagged samples and its bound beside the curve", async () => {
   const { page } = shown;
@@ -119,7 +119,7 @@ test("path, link and node are those of the instant, with links failed and slowed
   await page.click("#tab-inspect");
   const delay = async (t, wanted) => {
     await scrub(page, t);
-    await page.waitForFunction((wanted) => document.querySelector("#path-delay")?.textContent === wanted, wanted, { timeout: 30_000 });
+    await page.waitForFunction((wanted) => document.querySelector("#path-delay")?.textContent === wanted, wanted);
   };
   await scrub(page, 5.2);
   await pick(["a", "c"], true);

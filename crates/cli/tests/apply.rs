@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
+use support::container::events;
 use support::host::Host;
 use support::lab::Lab;
 use support::{constel, json, scenario, stderr, stdout, until};
@@ -23,19 +24,6 @@ fn apply(lab: &Lab, file: &Path, flags: &[&str]) -> std::process::Output {
     let file = file.to_str().unwrap();
     let args = [&["apply", file, "--name", &lab.name], flags].concat();
     constel(args)
-}
-
-fn is_up(lab: &Lab, a: &str, b: &str) -> bool {
-    json(&constel(["link", "show", &lab.name, a, b, "--json"]))["up"] == true
-}
-
-/// The satellite that a station uses.
-fn satellite_of(lab: &Lab, station: &str) -> Option<String> {
-    let shown = json(&constel(["show", &lab.name, "--json"]));
-    let nodes = shown["node_list"].as_array().unwrap().iter();
-    let satellites = nodes.filter(|node| node["kind"] == "satellite");
-    let mut names = satellites.map(|node| node["name"].as_str().unwrap().to_owned());
-    names.find(|name| is_up(lab, station, name))
 }
 
 /// Lines of a flow's output so far.
@@ -76,13 +64,8 @@ fn flows_come_and_go_in_a_running_lab() {
         (lines(&lab, "first") == before).then_some(())
     });
     until("the new flows have ended", || {
-        let events = stdout(&constel(["events", &lab.name, "--json"]));
-        let ended = |flow: &str| {
-            events.lines().any(|line| {
-                let event: Value = serde_json::from_str(line).unwrap();
-                event["kind"] == "flow-ended" && event["flow"] == flow
-            })
-        };
+        let events = events(&lab, "flow-ended");
+        let ended = |flow: &str| events.iter().any(|event| event["flow"] == flow);
         (ended("second") && ended("bulk")).then_some(())
     });
     lab.interrupt();
@@ -117,7 +100,7 @@ fn a_change_that_needs_a_restart_is_refused_before_anything_is_touched() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario::small(dir.path(), "refused.yaml", "{mode: computed}", "");
     let mut lab = Lab::up("apply-refused", &file, dir.path(), &[]);
-    let first = satellite_of(&lab, "west").unwrap();
+    let first = lab.satellite_of("west").unwrap();
     let text = fs::read_to_string(&file).unwrap();
     let storm = "failures:\n- {name: storm, at: 0 s, nodes: [west]}\n";
     let more = text.replace(
@@ -145,17 +128,17 @@ fn a_change_that_needs_a_restart_is_refused_before_anything_is_touched() {
     let wrong = dir.path().join("wrong.yaml");
     fs::write(&wrong, text.replace("1400 km", "1400 parsecs")).unwrap();
     assert_eq!(apply(&lab, &wrong, &[]).status.code(), Some(4));
-    assert!(is_up(&lab, "west", &first));
+    assert!(lab.is_up("west", &first));
     // Without the new station it is taken over.
     fs::write(&file, format!("{text}{storm}")).unwrap();
     let done = apply(&lab, &file, &[]);
     assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
     until("the station has no satellite", || {
-        satellite_of(&lab, "west").is_none().then_some(())
+        lab.satellite_of("west").is_none().then_some(())
     });
     fs::write(&file, &text).unwrap();
     assert_eq!(apply(&lab, &file, &[]).status.code(), Some(0));
-    until("the station is back", || satellite_of(&lab, "west"));
+    until("the station is back", || lab.satellite_of("west"));
     lab.interrupt();
     host.assert_as_before("after the test");
 }
@@ -166,7 +149,7 @@ fn a_station_is_attached_and_detached() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario::small(dir.path(), "station.yaml", "{mode: computed}", "");
     let mut lab = Lab::up("station", &file, dir.path(), &[]);
-    let first = satellite_of(&lab, "west").unwrap();
+    let first = lab.satellite_of("west").unwrap();
     let station = |words: &[&str]| {
         let (verb, rest) = words.split_first().unwrap();
         let args = [&["station", verb, &lab.name], rest, &["--json"]].concat();
@@ -174,12 +157,12 @@ fn a_station_is_attached_and_detached() {
     };
     station(&["detach", "west"]);
     until("it is dark", || {
-        satellite_of(&lab, "west").is_none().then_some(())
+        lab.satellite_of("west").is_none().then_some(())
     });
     let attached = station(&["attach", "west", &first]);
     assert_eq!(attached["stations"][0], "west");
     until("it has its satellite", || {
-        (satellite_of(&lab, "west").as_ref() == Some(&first)).then_some(())
+        (lab.satellite_of("west").as_ref() == Some(&first)).then_some(())
     });
     station(&["policy", "w*", "--to", "hysteresis=5deg"]);
     let strange = constel(["station", "policy", &lab.name, "west", "--to", "lowest"]);

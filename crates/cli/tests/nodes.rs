@@ -17,22 +17,6 @@ fn node(lab: &Lab, change: &str, node: &str) -> Value {
     json(&constel(["node", change, &lab.name, node, "--json"]))
 }
 
-/// The satellite that a station uses.
-fn satellite_of(lab: &Lab, station: &str) -> Option<String> {
-    let shown = json(&constel(["show", &lab.name, "--json"]));
-    let nodes = shown["node_list"].as_array().unwrap().iter();
-    let satellites = nodes.filter(|node| node["kind"] == "satellite");
-    let names: Vec<String> = satellites
-        .map(|node| node["name"].as_str().unwrap().to_owned())
-        .collect();
-    names.into_iter().find(|name| {
-        let link = json(&constel([
-            "link", "show", &lab.name, station, name, "--json",
-        ]));
-        link["up"] == true
-    })
-}
-
 fn events(lab: &Lab, kind: &str) -> Vec<Value> {
     let out = constel(["events", &lab.name, "--json"]);
     let text = String::from_utf8(out.stdout).unwrap();
@@ -57,7 +41,7 @@ fn a_failed_satellite_is_left_and_comes_back() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario::small(dir.path(), "nodes.yaml", "{mode: computed}", "");
     let mut lab = Lab::up("nodes", &file, dir.path(), &[]);
-    let first = satellite_of(&lab, "west").unwrap();
+    let first = lab.satellite_of("west").unwrap();
     let done = node(&lab, "fail", &first);
     assert_eq!(done["nodes"][0], first.as_str());
     assert_eq!(done["routes"]["state"], "converged", "{done}");

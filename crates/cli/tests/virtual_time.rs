@@ -357,7 +357,9 @@ fn software_and_drivers_of_labs_run_for_an_ordinary_user() {
         let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
         let flow = &summary["flows"][0];
         assert_eq!(flow["status"], "ok", "{name}: {flow:#}");
-        if let Some(median_ns) = flow["rtt"]["p50_ns"].as_f64() {
+        // A transfer fills the queues.
+        let median_ns = flow["rtt"]["p50_ns"].as_f64();
+        if let Some(median_ns) = median_ns.filter(|_| flow["kind"] == "ping") {
             // Four links of 10 ms, and the time that frames take to be sent.
             let off_ns = median_ns - 40e6;
             assert!((0.0..200_000.0).contains(&off_ns), "{name}: {flow:#}");

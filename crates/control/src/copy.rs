@@ -406,9 +406,9 @@ fn pack_with_holes<W: Write>(
     archive.append_data(&mut header, name, content)
 }
 
-/// Widens the parts of a file to whole blocks of an archive, which is where readers expect each but the last to end. The end of
-/// a file counts as the begin of a hole: in a file that grows at the same time, a part ends where the file did, in the middle of a
-/// block, and others follow.
+/// Widens the parts of a file to whole blocks of an archive, because readers expect each part but the last to end there. The end
+/// of a file counts as the begin of a hole. In a growing file, a part may therefore end in the middle of a block, with others
+/// behind it.
 fn in_blocks(parts: Vec<(u64, u64)>, length: u64) -> Vec<(u64, u64)> {
     const BLOCK_BYTES: u64 = 512;
     let mut wider: Vec<(u64, u64)> = Vec::with_capacity(parts.len());

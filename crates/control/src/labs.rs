@@ -445,8 +445,8 @@ impl Lab {
         self.ask(|mut client| client.confirm())
     }
 
-    /// Has the lab taken down by its own process, and waits until it is gone, and for a lab of `constel up` until that process
-    /// has removed its record.
+    /// Has the lab taken down by its own process, and waits until it is gone. A lab of `constel up` is gone when its process has
+    /// removed its record.
     ///
     /// # Errors
     /// [`Error::DiedGoingDown`]; [`Error::NotDown`] after three minutes; [`Error::NoAnswer`].

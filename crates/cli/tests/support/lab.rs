@@ -12,7 +12,7 @@ use constel_host::claim::{LabName, LabState, RuntimeDir};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
-use super::{CONSTEL, constel, host::LABS, until, wait};
+use super::{CONSTEL, constel, host::LABS, json, until, wait};
 
 /// A running `constel run`.
 pub(crate) struct Lab {
@@ -176,6 +176,20 @@ impl Lab {
     pub(crate) fn interrupt(&mut self) -> ExitStatus {
         self.signal(Signal::INT);
         self.ended()
+    }
+
+    /// Whether the link between two nodes is up.
+    pub(crate) fn is_up(&self, a: &str, b: &str) -> bool {
+        json(&constel(["link", "show", &self.name, a, b, "--json"]))["up"] == true
+    }
+
+    /// The satellite that a station uses.
+    pub(crate) fn satellite_of(&self, station: &str) -> Option<String> {
+        let shown = json(&constel(["show", &self.name, "--json"]));
+        let nodes = shown["node_list"].as_array().unwrap().iter();
+        let satellites = nodes.filter(|node| node["kind"] == "satellite");
+        let mut names = satellites.map(|node| node["name"].as_str().unwrap().to_owned());
+        names.find(|name| self.is_up(station, name))
     }
 
     /// `kill -9`, and waits until it is dead.

@@ -28,7 +28,7 @@ fn routes_of_daemons_stand_on_two_machines_and_stand_again() {
     }
     let stood = &told["stood_ms"]["lagos 9 s"];
     let stood = stood.as_f64().unwrap_or_else(|| panic!("{told:#}"));
-    assert!((1.0..18_000.0).contains(&stood), "{stood}");
+    assert!((1.0..60_000.0).contains(&stood), "{stood}");
     let changes = told["changes"].as_array().unwrap();
     let failed = changes.iter().find(|change| change["kind"] == "failure");
     let failed = failed.unwrap_or_else(|| panic!("{told:#}"));
@@ -39,7 +39,7 @@ fn routes_of_daemons_stand_on_two_machines_and_stand_again() {
     let stood = failed["converged_after_ns"].as_u64();
     // Ways led over the satellite: its neighbours notice when it has been silent for some time.
     let stood_s = stood.unwrap_or_else(|| panic!("{told:#}")) as f64 / 1e9;
-    assert!((0.2..13.0).contains(&stood_s), "{stood_s}");
+    assert!((0.2..60.0).contains(&stood_s), "{stood_s}");
     for name in ["lagos-lima", "sydney-new-york"] {
         let ping = flow(&told, name);
         assert!(ping["loss_ratio"].as_f64().unwrap() < 0.6, "{ping:#}");

@@ -58,11 +58,14 @@ pub(crate) struct StepOrder {
     pub(crate) pointed: BTreeMap<usize, Option<NodeId>>,
 }
 
+/// Flows that are ready to begin, with the paths to follow; or the reason why they are not.
+pub(crate) type Prepared = Result<Vec<(String, Followed)>, String>;
+
 /// Flows that were added to a running lab.
 pub(crate) struct Added {
     pub(crate) flows: Vec<Flow>,
     /// Receives whether they are ready: their servers listen, and their paths can be followed.
-    pub(crate) ready: SyncSender<Result<Vec<(String, Followed)>, String>>,
+    pub(crate) ready: SyncSender<Prepared>,
 }
 
 impl Steering {
@@ -109,10 +112,7 @@ impl Steering {
     }
 
     /// Has flows prepared. Returns the channel with the result; `None` if lab time does not run.
-    pub(crate) fn add(
-        &self,
-        flows: Vec<Flow>,
-    ) -> Option<Receiver<Result<Vec<(String, Followed)>, String>>> {
+    pub(crate) fn add(&self, flows: Vec<Flow>) -> Option<Receiver<Prepared>> {
         let (ready, prepared) = sync_channel(1);
         let inner = self.lock();
         let sent = inner.coming.as_ref()?.send(Added { flows, ready });

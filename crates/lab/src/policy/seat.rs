@@ -157,7 +157,11 @@ impl PolicySeat for Seat {
     }
 
     fn left(&self) {
-        self.inner().gone.get_or_insert(false);
+        let mut inner = self.inner();
+        // A connection that ends with the lab is no loss.
+        if !inner.over {
+            inner.gone.get_or_insert(false);
+        }
         self.changed.notify_all();
     }
 }

@@ -64,7 +64,7 @@ impl Default for Look {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Width {
     points: f64,
-    /// As it was written; SVG has the same units.
+    /// The text with the unit, which SVG has too.
     text: String,
 }
 
@@ -75,7 +75,7 @@ impl Width {
         self.points
     }
 
-    /// The width as it was written, with its unit.
+    /// Returns the width in the user's unit.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

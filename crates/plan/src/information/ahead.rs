@@ -95,7 +95,7 @@ impl Foresight {
         }
     }
 
-    /// Looks at one more step.
+    /// Computes one more step.
     fn look(&mut self) {
         self.stepper.advance_into(&mut self.snapshot);
         let (t_ns, end_ns) = (self.snapshot.t_ns, self.snapshot.t_ns + self.step_ns);

@@ -27,7 +27,7 @@ use crate::agent::measure::{ClockState, Latest};
 use crate::agent::options::Watcher;
 use crate::agent::record::UnderlayAt;
 use crate::store::{
-    Condition, Entry, Error, Event, Follow, LeaseId, Outcome, Result, Revision, Store, Txn,
+    Condition, Entry, Error, Event, Follow, LeaseId, Outcome, Patient, Result, Revision, Store, Txn,
 };
 
 /// Interval at which the worker gets the current state.
@@ -469,8 +469,9 @@ impl<'a> Own<'a> {
             return Ok(());
         };
         let prefix = keys::results(&self.order.lab, self.keeper.name);
-        let store = self.keeper.store.as_ref();
-        let put = || results::put_all(store, &prefix, &folder, self.keeper.lease);
+        // A store whose disk is busy for some seconds loses no results. The agent ends when its lease is lost.
+        let store = Patient::new(self.keeper.store.as_ref(), self.keeper.end);
+        let put = || results::put_all(&store, &prefix, &folder, self.keeper.lease);
         let (files, failure) = when_there_is_room(put)?;
         self.part.files = files;
         self.part.failure = self.part.failure.take().or(failure);
