@@ -20,7 +20,7 @@ use constel_link::{
 use constel_scenario::model::RuleFile;
 use constel_scenario::{DiskFiles, nearest, read_rules};
 use constel_units::Utc;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::captures::Captures;
 use crate::counters::{Edges, FirstAndLast, Rates, of_both, way};
