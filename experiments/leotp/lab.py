@@ -16,7 +16,7 @@ OTHERS = set(range(1, os.cpu_count())) or {0}
 
 def plane_scenario(name, description, seconds, satellites, pairs, link, more=""):
     """One plane of `satellites`, all at rest to each other, of which `pairs` are linked, each by `link`; and `more` keys."""
-    listed = "\n".join(f"        - {{from: {a}, to: {b}}}" for a, b in pairs)
+    listed = "\n".join(f"          - {{from: {a}, to: {b}}}" for a, b in pairs)
     return f"""constel: 1
 name: {name}
 description: {description}
@@ -28,8 +28,8 @@ constellations:
   chain:
     walker: {{pattern: delta, inclination: 53 deg, satellites: {satellites}, planes: 1, phasing: 0, altitude: 550 km}}
     isl:
-      pattern: list
-      pairs:
+      pattern:
+        list:
 {listed}
       link: {{{link}}}
     serves_ground: false

@@ -256,9 +256,8 @@ constellations:
   k:
     walker: {{pattern: delta, inclination: 51.9 deg, satellites: 1156, planes: 34, phasing: 17, altitude: {altitude_m} m}}
     isl:
-      pattern: list
+      pattern: {{list: [{pairs}]}}
       link: {{rate: 1 Gbit/s}}
-      pairs: [{pairs}]
     gsl: {{min_elevation: 20 deg, link: {{rate: 1 Gbit/s}}}}
 ground:
   stations:

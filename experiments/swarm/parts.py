@@ -113,7 +113,7 @@ def on_air(lab):
 def multicast():
     """Every craft to all, one airtime each, and the same over a bridge."""
     program = build_mesh()
-    shared = "medium: shared, law: {range: 1000 km}, link: {rate: 20 Mbit/s, queue: 256 KiB}, channel: {access: tdma, slot: 1 ms, guard: 50 us}"
+    shared = "medium: shared, law: {range: 1000 km}, link: {rate: 20 Mbit/s, queue: 256 KiB}, channel: {access: {tdma: {slot: 1 ms}}, guard: 50 us}"
 
     def measure(n):
         body = CRAFT.format(n=n, size="100 m") + f"networks: {{radio: {{members: [craft-*], {shared}}}}}\nrouting: {{mode: none}}\n"
@@ -132,7 +132,7 @@ def multicast():
 
 # Who hears whom: all three each other, or the two senders only the one in the middle.
 HEARD = {"all": [(0, 1), (0, 2), (1, 2)], "middle": [(0, 1), (1, 2)]}
-ACCESS = {"csma": "access: csma, slot: 50 us, window: 128, guard: 100 us", "tdma": "access: tdma, slot: 10 ms, guard: 100 us", "aloha": "access: aloha"}
+ACCESS = {"csma": "access: {csma: {slot: 50 us, window: 128}}, guard: 100 us", "tdma": "access: {tdma: {slot: 10 ms}}, guard: 100 us", "aloha": "access: aloha"}
 
 
 def medium():

@@ -174,11 +174,7 @@ fn intervals_that_are_none_are_refused() {
 /// Policies that remember, lasers that take time to find each other, failures: parts and jumps change nothing.
 #[test]
 fn a_sky_with_memory_is_the_same_in_parts_and_jumps() {
-    let policies = [
-        "hysteresis\n      hysteresis: 5 deg",
-        "longest-visible",
-        "scheduler",
-    ];
+    let policies = ["{hysteresis: 5 deg}", "longest-visible", "scheduler"];
     for (policy, outage) in policies
         .into_iter()
         .flat_map(|p| [(p, "0 ms"), (p, "1500 ms")])

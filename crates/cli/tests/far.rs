@@ -37,7 +37,7 @@ routing: {routing}
 
 const COMPUTED: &str = "{mode: computed}";
 const BIRD: &str = "{mode: bird, ospf: {hello: 1 s, dead: 4 s}}";
-const HYSTERESIS: &str = "policy: hysteresis, hysteresis: 5 deg";
+const HYSTERESIS: &str = "policy: {hysteresis: 5 deg}";
 const LEAST_LOADED: &str = "policy: least-loaded";
 
 /// A small lab is down by then, on a busy machine too.

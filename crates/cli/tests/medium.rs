@@ -50,7 +50,7 @@ fn count(summary: &Value, node: &str, what: &str) -> u64 {
 fn a_broadcast_takes_the_air_once_and_reaches_all() {
     // 40 multicasts of 1,000 bytes and 62 of headers; each other craft answers each.
     let traffic = "  - {name: all, at: 1 s, for: 6 s, run: {node: craft-0, command: [ping, -6, -c, '40', -i, '0.1', -s, '1000', 'ff02::1%net0']}}\n";
-    let text = channel("access: tdma, slot: 10 ms", traffic);
+    let text = channel("access: {tdma: {slot: 10 ms}}", traffic);
     let (summary, dir) = run("medium-all", &text);
     // The time of one sending each, not of two.
     let each_ns = 200_000 + 1062 * 8 * 500;
@@ -84,7 +84,7 @@ fn two_that_listen_share_the_channel() {
   - {name: right, at: 1 s, for: 8 s, iperf3: {from: craft-1, to: craft-2, protocol: udp, rate: 1500 kbit/s}}\n";
     let (turns, _dir) = run(
         "medium-turns",
-        &channel("access: csma, window: 128", traffic),
+        &channel("access: {csma: {window: 128}}", traffic),
     );
     let airtime = |node: &str| count(&turns, node, "airtime_ns") as f64;
     let (left, right) = (airtime("craft-0"), airtime("craft-1"));

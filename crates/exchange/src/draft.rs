@@ -317,15 +317,11 @@ impl Draft {
             out.push_str("    isl: {pattern: none}\n");
         } else {
             let name = |slot| satellite_name(NAME, 0, 1, slot, elements.satellites);
-            let _ = writeln!(
-                out,
-                "    isl:\n      {{pattern: list{}, pairs: [",
-                self.isl()
-            );
+            out.push_str("    isl:\n      {pattern: {list: [\n");
             for (from, to) in &elements.links {
                 let _ = writeln!(out, "        {{from: {}, to: {}}},", name(*from), name(*to));
             }
-            out.push_str("      ]}\n");
+            let _ = writeln!(out, "      ]}}{}}}", self.isl());
         }
         self.gsl(out, None);
     }

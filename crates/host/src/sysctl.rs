@@ -54,22 +54,6 @@ pub fn write(key: &str, value: &str) -> Result<()> {
     write_file(&path_of(key), value).context(|| format!("set sysctl {key} to {value}"))
 }
 
-/// Writes a setting, then reads it back; the kernel silently limits some values.
-///
-/// # Errors
-/// [`Error::Protocol`] when the kernel has another value afterwards.
-pub fn write_checked(key: &str, value: &str) -> Result<()> {
-    write(key, value)?;
-    let now = read(key)?;
-    if now != normal(value) {
-        return Err(Error::Protocol {
-            what: format!("set sysctl {key} to {value}"),
-            detail: format!("it is {now}"),
-        });
-    }
-    Ok(())
-}
-
 /// Writes with a single system call, as sysctl and sysfs files require; never creates a file.
 pub(crate) fn write_file(path: &std::path::Path, value: &str) -> io::Result<()> {
     let mut f = fs::OpenOptions::new()

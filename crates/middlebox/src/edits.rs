@@ -19,8 +19,7 @@ pub(crate) fn odd_interfaces(rules: &Rules, names: &[String], routes: bool) -> V
 
 /// Returns the rules after a change, as they would be written to a file.
 pub(crate) fn changed(file: &RuleFile, change: RuleChange) -> Result<Vec<Value>, ApiError> {
-    let write = |raw| serde_json::to_value(raw).unwrap_or(Value::Null);
-    let mut rules: Vec<Value> = file.raw.iter().map(write).collect();
+    let mut rules = file.written.clone();
     let find = |name: &str| {
         file.rules.place(name).ok_or_else(|| {
             let near = nearest(name, file.rules.iter().map(|rule| rule.name.as_str()));

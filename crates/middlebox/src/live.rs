@@ -20,7 +20,7 @@ use constel_link::{
 use constel_scenario::model::RuleFile;
 use constel_scenario::{DiskFiles, nearest, read_rules};
 use constel_units::Utc;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::captures::Captures;
 use crate::counters::{Edges, FirstAndLast, Rates, of_both, way};
@@ -137,7 +137,7 @@ impl Live {
         let state = State {
             file: RuleFile {
                 rules: Rules::default(),
-                raw: Vec::new(),
+                written: Vec::new(),
                 ..file.clone()
             },
             slots: Vec::new(),
@@ -480,8 +480,8 @@ impl Live {
             .rules
             .iter()
             .zip(&state.slots)
-            .zip(&state.file.raw);
-        let rules = rules.map(|((rule, slot), raw)| {
+            .zip(&state.file.written);
+        let rules = rules.map(|((rule, slot), written)| {
             let mut ways = ways(&rule.name, *slot, &|way| rule.action(way).is_some());
             for direction in Direction::BOTH {
                 let via = rule.action(direction).and_then(Action::via);
@@ -491,7 +491,7 @@ impl Live {
             }
             RuleShown {
                 name: rule.name.clone(),
-                rule: serde_json::to_value(raw).unwrap_or(Value::Null),
+                rule: written.clone(),
                 directions: ways,
             }
         });

@@ -1,7 +1,7 @@
 //! The difference between the scenario of a running lab and a changed one, and the parts of it that a running lab can take over.
 //!
-//! A scenario is compared in its resolved form, so that two ways to write the same value are no difference. Everything that
-//! [`rules`] do not list is fixed when a lab starts.
+//! The typed keys and values of the files are compared, so that `300 s` and `5 min` are no difference, and neither is a
+//! default that is written out, if it is a fixed value. Everything that [`rules`] do not list is fixed when a lab starts.
 
 mod flows;
 mod rules;
@@ -14,7 +14,7 @@ use constel_scenario::model::{Flow, Name};
 use serde_json::Value;
 
 use rules::refusal;
-use words::{key_of, words};
+use words::words;
 
 /// The past of a running lab, as far as changes depend on it.
 #[derive(Debug, Clone, Default)]
@@ -80,6 +80,15 @@ pub struct ScenarioChange {
     pub refused: Option<String>,
 }
 
+impl ScenarioChange {
+    /// Returns whether the change is one of an effect of links that a driver may lack.
+    #[must_use]
+    pub fn is_of_effect(&self) -> bool {
+        let parts: Vec<&str> = self.key.split('.').collect();
+        rules::is_effect(&parts)
+    }
+}
+
 /// The difference of two scenarios.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Difference {
@@ -103,11 +112,10 @@ impl Difference {
             let sides = (before.get(key), after.get(key));
             match key {
                 "traffic" => found.flows(running, changed, past),
-                "inputs" => found.inputs(running, changed),
-                // The rows of other keys have the reason.
                 _ => found.compare(&mut vec![key.to_owned()], sides, running, past),
             }
         }
+        found.inputs(running, changed);
         found.changes.sort_by(|a, b| a.key.cmp(&b.key));
         found
     }
@@ -119,13 +127,16 @@ impl Difference {
     }
 
     /// Adds the changes at a path: one for each value that differs, and one for a whole entry that one side lacks.
-    fn compare(
+    fn compare<'a>(
         &mut self,
         path: &mut Vec<String>,
-        (before, after): (Option<&Value>, Option<&Value>),
+        (before, after): (Option<&'a Value>, Option<&'a Value>),
         running: &Scenario,
         past: &Past,
     ) {
+        // A key without a value is not in the file.
+        let given = |side: Option<&'a Value>| side.filter(|value| !value.is_null());
+        let (before, after) = (given(before), given(after));
         if before == after {
             return;
         }
@@ -148,7 +159,7 @@ impl Difference {
             _ => ChangeKind::Changed,
         };
         self.changes.push(ScenarioChange {
-            key: key_of(path),
+            key: path.join("."),
             kind,
             before: before.map(words),
             after: after.map(words),
@@ -174,17 +185,17 @@ impl Difference {
                     kind: ChangeKind::Changed,
                     before: brief(&input.sha256),
                     after: brief(now),
-                    refused: Some("files are read when the lab starts".to_owned()),
+                    refused: Some(rules::FILES.to_owned()),
                 });
             }
         }
     }
 }
 
-/// Returns a scenario as a tree.
+/// Returns the keys and values of a scenario's file.
 fn value(scenario: &Scenario) -> Value {
-    // Only numbers, texts and names: JSON cannot fail.
-    serde_json::to_value(scenario).unwrap_or_default()
+    // The keys and values were read from a tree of this form, so writing one cannot fail.
+    serde_json::to_value(scenario.raw.as_ref()).unwrap_or_default()
 }
 
 fn keys<'a>(before: &'a Value, after: &'a Value) -> BTreeSet<&'a str> {

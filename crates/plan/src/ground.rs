@@ -4,25 +4,15 @@
 use std::num::NonZeroU64;
 
 use constel_link::Effects;
-use constel_scenario::model::{self, Modcod, Polarization};
-use constel_topology::radio::{
-    Budget, Carrier, DVB_S2, Gases, REFERENCE_VAPOUR_G_PER_M3, Waveform,
-};
+use constel_scenario::model;
 use constel_topology::{
-    ElevationStep, GslPolicy, GslSpec, LinkClass, Obstacle, Operators, Radio, Rain, Recorded,
-    Recording, Station, Terminal, Waypoint,
+    ElevationStep, GslSpec, LinkClass, Obstacle, Operators, Station, Terminal, Waypoint,
 };
-use constel_units::Utc;
 
 /// Converts a station. The rules by which its antennas choose are added to `rules` unless they are already there.
-/// Slots of schedulers are counted from `start`, lab time zero.
-pub(crate) fn station_spec(
-    station: &model::Station,
-    start: Utc,
-    rules: &mut Vec<GslSpec>,
-) -> Station {
+pub(crate) fn station_spec(station: &model::Station, rules: &mut Vec<GslSpec>) -> Station {
     let terminals = station.terminals.iter();
-    let terminals = terminals.map(|own| terminal(own, start, rules)).collect();
+    let terminals = terminals.map(|own| terminal(own, rules)).collect();
     Station {
         name: station.name.to_string(),
         latitude_deg: station.latitude.deg(),
@@ -33,29 +23,15 @@ pub(crate) fn station_spec(
         track: station.track.iter().map(waypoint).collect(),
         gateway: station.gateway,
         feeder: station.feeder,
-        rain: station
-            .rain
-            .iter()
-            .map(|(at, rate)| Rain {
-                t_ns: at.ns().unsigned_abs(),
-                mm_per_h: rate.mm_per_h(),
-            })
-            .collect(),
+        rain: station.rain.clone(),
         choices: Vec::new(),
-        recording: Recording {
-            points: station.recording.points.iter().map(recorded).collect(),
-            repeat_ns: station
-                .recording
-                .repeat
-                .map_or(0, |repeat| repeat.ns().unsigned_abs()),
-        },
+        recording: station.recording.clone(),
     }
 }
 
-fn terminal(terminal: &model::Terminal, start: Utc, rules: &mut Vec<GslSpec>) -> Terminal {
+fn terminal(terminal: &model::Terminal, rules: &mut Vec<GslSpec>) -> Terminal {
     // If no satellite serves the ground, there is nothing to choose.
-    let rule = terminal.rule.as_ref();
-    let rule = rule.map_or_else(GslSpec::default, |rule| gsl_spec(rule, start));
+    let rule = terminal.rule.unwrap_or_default();
     let known = rules.iter().position(|known| *known == rule);
     let constellations = terminal.constellations.as_ref();
     Terminal {
@@ -73,34 +49,6 @@ fn terminal(terminal: &model::Terminal, start: Utc, rules: &mut Vec<GslSpec>) ->
     }
 }
 
-/// Converts a policy. Slots of schedulers are counted from `start`, lab time zero; they are longer than zero.
-#[must_use]
-pub fn gsl_policy(policy: &model::Policy, start: Utc) -> GslPolicy {
-    match *policy {
-        model::Policy::Plain(plain) => GslPolicy::Plain(plain),
-        model::Policy::Hysteresis(gain) => GslPolicy::Hysteresis {
-            gain_deg: gain.deg(),
-        },
-        model::Policy::Scheduler(slot) => {
-            // Slots begin at second 12 of the minute; the phase is relative to the start of the lab.
-            let anchor = i128::from(12_000_000_000_i64) - i128::from(start.unix_ns());
-            let phase = anchor.rem_euclid(i128::from(slot.ns()));
-            GslPolicy::Scheduler {
-                period_ns: slot.ns().unsigned_abs(),
-                phase_ns: u64::try_from(phase).unwrap_or(0),
-            }
-        }
-    }
-}
-
-fn gsl_spec(rule: &model::GslRule, start: Utc) -> GslSpec {
-    GslSpec {
-        policy: gsl_policy(&rule.policy, start),
-        outage_ns: rule.handover_outage.ns().unsigned_abs(),
-        make_before_break: rule.handover_kind == model::HandoverKind::MakeBeforeBreak,
-    }
-}
-
 fn obstacle(obstacle: &model::Obstacle) -> Obstacle {
     Obstacle {
         from_deg: obstacle.from.deg(),
@@ -115,17 +63,6 @@ fn waypoint(waypoint: &model::Waypoint) -> Waypoint {
         latitude_deg: waypoint.latitude.deg(),
         longitude_deg: waypoint.longitude.deg(),
         altitude_m: waypoint.altitude.m(),
-    }
-}
-
-fn recorded(point: &model::Recorded) -> Recorded {
-    let rate = |rate: constel_units::DataRate| NonZeroU64::new(rate.bps());
-    Recorded {
-        t_ns: point.at.ns().unsigned_abs(),
-        up_bps: point.up.and_then(rate),
-        down_bps: point.down.and_then(rate),
-        loss_ratio: point.loss.get(),
-        extra_delay_ns: point.extra_delay.ns().unsigned_abs(),
     }
 }
 
@@ -162,67 +99,5 @@ pub(crate) fn class(link: &model::Link, profiles: &mut Vec<Effects>) -> LinkClas
         queue_bytes: link.queue.bytes(),
         loss_ratio: link.loss.get(),
         extra_delay_ns: link.extra_delay.ns().unsigned_abs(),
-    }
-}
-
-pub(crate) fn radio(radio: &model::Radio) -> Radio {
-    Radio {
-        up: carrier(radio, &radio.up),
-        down: carrier(radio, &radio.down),
-    }
-}
-
-fn carrier(radio: &model::Radio, carrier: &model::Carrier) -> Carrier {
-    let frequency_hz = carrier.frequency.hz();
-    Carrier {
-        budget: budget(carrier),
-        roll_off: radio.roll_off.get(),
-        system_temperature_k: radio.system_temperature.map(|t| t.k()),
-        tilt_rad: match radio.polarization {
-            Polarization::Circular => std::f64::consts::FRAC_PI_4,
-            Polarization::Horizontal => 0.0,
-            Polarization::Vertical => std::f64::consts::FRAC_PI_2,
-        },
-        gases: radio
-            .gases
-            .then(|| Gases::new(frequency_hz / 1e9, REFERENCE_VAPOUR_G_PER_M3)),
-        waveform: waveform(&radio.modcod),
-        margin_db: radio.margin.db(),
-    }
-}
-
-fn waveform(modcod: &Modcod) -> Waveform {
-    match *modcod {
-        Modcod::DvbS2 => Waveform::DvbS2,
-        // The scenario took the name from this table.
-        Modcod::Fixed(name) => DVB_S2
-            .iter()
-            .find(|m| m.name == name)
-            .map_or(Waveform::DvbS2, |m| Waveform::Fixed(*m)),
-        Modcod::Shannon => Waveform::Shannon,
-        Modcod::Uncoded(bits) => Waveform::Uncoded(bits),
-    }
-}
-
-/// Converts the radio between members of a network, in free space.
-pub(crate) fn crosslink(radio: &model::Crosslink) -> Carrier {
-    Carrier {
-        budget: budget(&radio.carrier),
-        roll_off: radio.roll_off.get(),
-        system_temperature_k: None,
-        tilt_rad: std::f64::consts::FRAC_PI_4,
-        gases: None,
-        waveform: waveform(&radio.modcod),
-        margin_db: radio.margin.db(),
-    }
-}
-
-fn budget(carrier: &model::Carrier) -> Budget {
-    Budget {
-        eirp_dbw: carrier.eirp.dbw(),
-        g_over_t_db_per_k: carrier.g_over_t.db_per_k(),
-        frequency_hz: carrier.frequency.hz(),
-        bandwidth_hz: carrier.bandwidth.hz(),
-        other_losses_db: carrier.losses.db(),
     }
 }

@@ -11,9 +11,9 @@ use constel_scenario::{
     Diagnostic, Diagnostics, Files, LeftOut, NodeFacts, NodeKind, Scenario, read_scenario_with,
 };
 use constel_topology::{
-    Access, Cable, Circle, Constellation, CrossShell, Failure, FailureTarget, FailureTime,
-    GroundService, HOST, Host, IslPattern, LaserPairing, Lasers, Layout, LinkClass, Neighbours,
-    Network, PlusGrid, SATELLITE, SPACECRAFT, Satellite, Sky, Spec, SpecError, Station,
+    Access, Cable, Circle, Constellation, CrossShell, Failure, FailureTarget, GroundService, HOST,
+    Host, IslPattern, Lasers, Layout, LinkClass, Neighbours, Network, PlusGrid, SATELLITE,
+    SPACECRAFT, Satellite, Sky, Spec, SpecError, Station,
 };
 
 use crate::access;
@@ -25,7 +25,7 @@ use crate::elements;
 use crate::ephemeris;
 use crate::flown::{Flown, wrap_of};
 use crate::formation;
-use crate::ground::{class, elevation_step, radio, station_spec};
+use crate::ground::{class, elevation_step, station_spec};
 use crate::lab::{Lab, whole_file};
 use crate::networks;
 use crate::next_nodes::NextNodes;
@@ -98,7 +98,7 @@ impl Lab {
         let mut rules = Vec::new();
         let stations = scenario.stations.iter();
         let mut stations: Vec<Station> = stations
-            .map(|station| station_spec(station, scenario.start, &mut rules))
+            .map(|station| station_spec(station, &mut rules))
             .collect();
         if let Some(file) = &scenario.choices {
             errors.take(choices::read(file, &constellations, &mut stations));
@@ -439,7 +439,7 @@ fn constellation_spec(
         gsl_steps: gsl.map_or_else(Vec::new, |gsl| {
             gsl.by_elevation.iter().map(elevation_step).collect()
         }),
-        radio: gsl.and_then(|gsl| gsl.radio.as_ref()).map(radio),
+        radio: gsl.and_then(|gsl| gsl.radio.clone()),
         access: gsl.and_then(|gsl| access::of_links(gsl, profiles)),
         bent_pipe: gsl.is_some_and(|gsl| gsl.bent_pipe),
         ground: ground_service(constellation),
@@ -453,16 +453,8 @@ fn constellation_spec(
 }
 
 fn lasers(grid: &model::PlusGrid) -> Lasers {
-    let name = |n: &model::Name| n.to_string();
     Lasers {
-        pairing: match &grid.pairing {
-            model::Pairing::Grid => LaserPairing::Grid,
-            model::Pairing::Ring => LaserPairing::Ring,
-            model::Pairing::Nearest(most) => LaserPairing::Nearest(*most),
-            model::Pairing::List(pairs) => {
-                LaserPairing::List(pairs.iter().map(|(a, b)| (name(a), name(b))).collect())
-            }
-        },
+        pairing: grid.pairing.clone(),
         max_slew_deg_per_s: grid.max_slew_per_second.map(|angle| angle.deg()),
         acquisition_ns: grid.acquisition.ns().unsigned_abs(),
     }
@@ -519,7 +511,6 @@ fn failure(
     networks: &[Network],
     errors: &mut Diagnostics,
 ) -> Option<Failure> {
-    let ns = |t: constel_units::TimeSpan| t.ns().unsigned_abs();
     let what = match &failure.what {
         model::FailureTarget::Network(name, trouble) => {
             networks::trouble(name, trouble, networks, errors)?
@@ -531,62 +522,12 @@ fn failure(
             a: a.to_string(),
             b: b.to_string(),
         },
-        model::FailureTarget::Satellites(constellation) => FailureTarget::Satellites {
-            constellation: *constellation,
-        },
-        model::FailureTarget::Plane((constellation, shell), plane) => FailureTarget::Plane {
-            constellation: *constellation,
-            shell: *shell,
-            plane: *plane,
-        },
-        model::FailureTarget::Lasers(constellation) => FailureTarget::Lasers {
-            constellation: *constellation,
-        },
-        model::FailureTarget::Stations => FailureTarget::Stations,
-        model::FailureTarget::Region {
-            latitude,
-            longitude,
-            radius,
-            hits,
-        } => FailureTarget::Region {
-            latitude_deg: latitude.deg(),
-            longitude_deg: longitude.deg(),
-            radius_m: radius.m(),
-            satellites: *hits != model::RegionHits::Stations,
-            stations: *hits != model::RegionHits::Satellites,
-        },
-        model::FailureTarget::Polar(constellation, beyond) => FailureTarget::Polar {
-            constellation: *constellation,
-            beyond_deg: beyond.deg(),
-        },
-        model::FailureTarget::Eclipse(constellation, duty, period) => FailureTarget::Eclipse {
-            constellation: *constellation,
-            duty: duty.get(),
-            period_ns: ns(*period),
-        },
-        model::FailureTarget::Seam(constellation) => FailureTarget::Seam {
-            constellation: *constellation,
-        },
-    };
-    let when = match failure.when {
-        model::FailureTime::Once(at, length) => FailureTime::Scheduled {
-            from_ns: ns(at),
-            until_ns: length.map(|length| ns(at) + ns(length)),
-        },
-        model::FailureTime::Regularly(at, length, every) => FailureTime::Regular {
-            from_ns: ns(at),
-            for_ns: ns(length),
-            every_ns: ns(every),
-        },
-        model::FailureTime::Random(mtbf, mttr) => FailureTime::Random {
-            mtbf_ns: ns(mtbf),
-            mttr_ns: ns(mttr),
-        },
+        model::FailureTarget::Sky(target) => target.clone(),
     };
     Some(Failure {
         name: failure.name.to_string(),
         what,
-        when,
+        when: failure.when,
     })
 }
 

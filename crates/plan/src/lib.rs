@@ -70,7 +70,6 @@ pub use document::{Document, PlanError};
 pub use elements::{DataAge, SortedShell};
 pub use failed::FailedEdges;
 pub use forwarders::Forwarders;
-pub use ground::gsl_policy;
 pub use lab::Lab;
 pub use live::{Decision, RouteChoice};
 pub use management::{MANAGEMENT_IFINDEX, MANAGEMENT_PORT, Management};

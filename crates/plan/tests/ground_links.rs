@@ -84,7 +84,7 @@ fn an_ephemeris_is_an_orbit() {
             csv += &format!("2022-09-14T12:0{minute}:00Z,{id},{},{y},{z},itrf\n", x + dx);
         }
     }
-    let constellation = "    ephemeris: {file: two.csv}\n    isl: {pattern: nearest, nearest: 1, link: {rate: 1 Gbit/s}}\n    \
+    let constellation = "    ephemeris: {file: two.csv}\n    isl: {pattern: {nearest: 1}, link: {rate: 1 Gbit/s}}\n    \
                          gsl: {min_elevation: 25 deg, link: {rate: 1 Gbit/s}}";
     let rest = "ground:\n  stations:\n    paris: {latitude: 48.86 deg, longitude: 2.35 deg}\n";
     let text = scenario(constellation, rest);

@@ -176,10 +176,7 @@ fn errors_without_satellites_have_the_reason_and_the_key() {
 fn a_file_flies_as_it_is() {
     let omm = constellation();
     let orbits = "omm: {file: c.json}";
-    for isl in [
-        NO_ISL,
-        "{pattern: nearest, nearest: 2, link: {rate: 10 Mbit/s}}",
-    ] {
+    for isl in [NO_ISL, "{pattern: {nearest: 2}, link: {rate: 10 Mbit/s}}"] {
         let lab = lab(orbits, isl, ("c.json", &omm)).unwrap_or_else(|errors| panic!("{errors}"));
         assert_eq!(
             names(&lab).len(),

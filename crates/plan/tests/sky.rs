@@ -27,7 +27,7 @@ duration: 60 s
 constellations:
   low:
     preset: iridium
-    isl: {pattern: nearest, nearest: 3, max_range: 5000 km, max_slew_per_second: 0.5 deg, acquisition: 3 s, link: {rate: 1 Gbit/s}}
+    isl: {pattern: {nearest: 3}, max_range: 5000 km, max_slew_per_second: 0.5 deg, acquisition: 3 s, link: {rate: 1 Gbit/s}}
     gsl: {min_elevation: 8.2 deg, policy: scheduler, beams: 2, gso_avoidance: 5 deg, handover: {outage: 500 ms, kind: make-before-break}, link: {rate: 50 Mbit/s}}
   high:
     preset: telesat-polar
@@ -102,7 +102,7 @@ fn keys_reach_the_topology() {
 fn planes_slots_and_shares_are_as_written() {
     let text = SKY
         .replace(
-            "preset: iridium\n    isl: {pattern: nearest, nearest: 3, ",
+            "preset: iridium\n    isl: {pattern: {nearest: 3}, ",
             "walker: {pattern: star, inclination: 86.4 deg, satellites: 66, planes: 6, phasing: 2, altitude: 780 km, \
              plane_spacing: 31.6 deg}\n    isl: {pattern: plus-grid, slots_ahead: -1, ",
         )

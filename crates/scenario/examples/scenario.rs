@@ -1,4 +1,4 @@
-//! Prints the schema, or a scenario as it is resolved:
+//! Prints the schema, or the keys and values of a scenario with their defaults:
 //! `cargo run -p constel-scenario --example scenario -- schema|FILE`.
 
 use std::process::ExitCode;
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
                 }
             };
             match read_scenario(file, &bytes, &DiskFiles::beside(file)) {
-                Ok(scenario) => match serde_json::to_string_pretty(&scenario) {
+                Ok(scenario) => match serde_json::to_string_pretty(scenario.raw.as_ref()) {
                     Ok(text) => println!("{text}"),
                     Err(error) => eprintln!("{error}"),
                 },

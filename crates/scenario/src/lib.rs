@@ -36,7 +36,6 @@ pub mod model;
 mod parse;
 mod places;
 mod presets;
-mod radio;
 pub mod raw;
 mod reference;
 mod resolve;

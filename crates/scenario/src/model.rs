@@ -20,61 +20,60 @@ mod spacecraft;
 mod traffic;
 mod transport;
 
+use std::sync::Arc;
+
 use constel_units::{TimeSpan, Utc};
 use serde::Serialize;
 
 use crate::deferred::DeferredNode;
-pub use crate::radio::{Carrier, Modcod, Radio, Recorded, Recording};
+use crate::raw::RawScenario;
 pub use crate::raw::{
-    ClockHold, ClockTime, Destination, Destinations, DriverChoice, Family, Forwarding,
-    HandoverKind, Metric, Name, NodeKind, OnMachineLoss, PathOf, Polarization, PortCarrier,
-    RegionHits, SampleMetric, Software, StackTime, Threads, TopologyScope, WalkerPattern,
+    Access, Bfd, Channel, Chief, ClockHold, ClockTime, Destination, Destinations, DriverChoice,
+    ElevationStep, Family, Forwarding, HandoverKind, Metric, Name, NodeKind, Obstacle,
+    OnMachineLoss, PathOf, PortCarrier, RangeStep, Reaction, RelativeElements, RelativeState,
+    Restart, SampleMetric, Shell, Software, StackTime, Start, Threads, TopologyScope, Volume,
+    Walker, WalkerPattern, Waypoint,
 };
 use crate::source::Source;
 pub use crate::text_file::TextFile;
 pub use addresses::{Addresses, Block, BlockPair};
+pub use constel_topology::FailureTime;
 pub use constellations::{
-    Chosen, Constellation, CrossShell, ElementSet, ElevationStep, Gsl, GslRule, Isl, Link, Orbits,
-    Pairing, PlusGrid, Policy, Positions, Shell, Walker, satellite_name,
+    Chosen, Constellation, CrossShell, ElementSet, Gsl, Isl, Link, Orbits, PlusGrid, Positions,
+    satellite_name,
 };
 pub use expect::{
     Agreement, Bounds, Delivery, EndedEarly, EventKind, EventNamed, EventSubject, Expectation,
     Expected, Measured, PrintedClock, PrintedTime, Window,
 };
-pub use failures::{Centre, Disruption, Failure, FailureTarget, FailureTime};
-pub use ground::{Cable, Host, Obstacle, Station, Terminal, Waypoint};
+pub use failures::{Centre, Disruption, Failure, FailureTarget};
+pub use ground::{Cable, Host, Station, Terminal};
 pub use information::{
     Information, NodesNamed, SourcePosition, USER_FILE_BYTES, UserFile, is_user_file_name,
 };
 pub use middlebox::{BoxEnds, BoxForm, BoxRouter, BoxScenario, Machine, MachineCommand};
-pub use networks::{Access, Channel, Crosslink, Law, Medium, Network, RangeStep};
+pub use networks::{Law, Medium, Network};
 pub use nodes::{
     Capability, Checksums, Circle, Container, Health, NamedImage, NodeRule, NodeSelection,
-    NodeSoftware, NodesOf, RestartPolicy, Runtime, Seccomp, StatePlace, Volume,
+    NodeSoftware, NodesOf, RestartPolicy, Runtime, Seccomp, StatePlace,
 };
 pub(crate) use nodes::{over, software, thousandths};
 pub use programs::{Limit, Limits, Mount};
 pub use routing::{
-    AreaSize, Bfd, ComputedRouting, DaemonRouting, Disjoint, Families, Igp, Mode, OspfExtra,
-    Reaction, Restart, Routing, Start, System, Timers,
+    AreaSize, ComputedRouting, DaemonRouting, Disjoint, Families, Igp, Mode, OspfExtra, Routing,
+    System, Timers,
 };
 pub use rules::RuleFile;
 pub use sample::Sampling;
-pub use spacecraft::{
-    Chief, Formation, FormationPreset, FormationSource, RelativeElements, RelativeState,
-};
+pub use spacecraft::{Formation, FormationPreset, FormationSource};
 pub use traffic::{Action, Flow, Http, Iperf3, Ping, PingTool, Run, Transport};
 pub use transport::{
     Gateway, LeotpSettings, LeotpVariant, Midnodes, PathFunctions, Placement, SplitTcp, Transfer,
     TransferProtocol,
 };
 
-fn is_true(value: &bool) -> bool {
-    *value
-}
-
 /// A scenario that can be planned. Made by [`resolve`](crate::resolve).
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
     /// Name of the scenario.
     pub name: Name,
@@ -88,22 +87,18 @@ pub struct Scenario {
     /// of time: an hour, rounded up.
     pub duration: TimeSpan,
     /// Whether the lab ends after `duration`.
-    #[serde(skip_serializing_if = "is_true")]
     pub has_end: bool,
     /// Time between two topologies, 10 ms to 60 s.
     pub step: TimeSpan,
     /// When lab time starts to run.
     pub clock_hold: ClockHold,
     /// How time passes.
-    #[serde(skip_serializing_if = "ClockTime::is_default")]
     pub clock_time: ClockTime,
     /// The effect of a lost machine on a lab that runs on several.
-    #[serde(skip_serializing_if = "OnMachineLoss::is_default")]
     pub on_machine_loss: OnMachineLoss,
     /// Constellations by name, then formations by name; may be none.
     pub constellations: Vec<Constellation>,
     /// Constellations whose satellites are no nodes, by name: networks use their links.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beneath: Vec<Constellation>,
     /// Ground stations by name; from `stations` and from files of places. Names are unique among
     /// stations and Walker satellites.
@@ -114,13 +109,10 @@ pub struct Scenario {
     pub cables: Vec<Cable>,
     /// Chosen satellites of stations with their times, from a file; they replace the policy where the file
     /// names one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub choices: Option<TextFile>,
     /// Lasers and cables that are switched off and on, with their times, from a file.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub link_choices: Option<TextFile>,
     /// Further ports of nodes, and the edges between them, by name.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub networks: Vec<Network>,
     /// Links between shells.
     pub cross_shell: Vec<CrossShell>,
@@ -129,57 +121,46 @@ pub struct Scenario {
     /// How packets find their way.
     pub routing: Routing,
     /// The blocks that addresses are taken from.
-    #[serde(skip_serializing_if = "Addresses::are_default")]
     pub addresses: Addresses,
     /// The driver that carries the frames.
     pub driver: DriverChoice,
     /// Frames leave at whole multiples of this; 0: each at its own time.
     pub grain: TimeSpan,
     /// Threads of the relay.
-    #[serde(skip_serializing_if = "Threads::is_auto")]
     pub threads: Threads,
     /// Whether the time that nodes' stacks take is deducted.
-    #[serde(skip_serializing_if = "StackTime::is_deducted")]
     pub stack_time: StackTime,
     /// Whether interfaces of nodes lose their carrier with their link.
-    #[serde(skip_serializing_if = "PortCarrier::is_always")]
     pub carrier: PortCarrier,
     /// How late frames may be at the 99th percentile in a run that is to be trusted.
     pub max_lateness: TimeSpan,
     /// The protocol functions of nodes on the path, for the flows that pass them.
     pub transport: PathFunctions,
     /// Files of the host that programs in nodes see, besides those that all see.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<Mount>,
     /// Resource limits.
-    #[serde(skip_serializing_if = "Limits::are_default")]
     pub limits: Limits,
     /// Nodes that receive information about themselves and their surroundings.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub information: Vec<Information>,
     /// Images by names of the scenario's own, by name.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<NamedImage>,
     /// Rules about the software of nodes; [`software`](Self::software) returns the result.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub node_rules: Vec<NodeRule>,
     /// Flows and commands in order of their start; equal starts in the order of the file.
     pub traffic: Vec<Flow>,
     /// Metrics of interfaces and edges that are recorded while the lab runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling: Option<Sampling>,
     /// Expectations that the finished run is checked against.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub expect: Vec<Expectation>,
     /// Every file that was read, the scenario itself first, the others by path.
     pub inputs: Vec<InputFile>,
     /// Node names that may be satellites of an element file, or satellites' names in that file; settled by
     /// [`settle_nodes`](Self::settle_nodes).
-    #[serde(skip)]
     pub deferred: Vec<DeferredNode>,
     /// The scenario file, for errors of later stages.
-    #[serde(skip)]
     pub source: Source,
+    /// The keys and values of that file, with their defaults.
+    pub raw: Arc<RawScenario>,
 }
 
 /// A file that a scenario was made from.

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::raw::{RawBoxScenario, RawRuleFile, RawScenario};
@@ -70,6 +71,7 @@ fn generate<T: JsonSchema>(title: &str) -> Value {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut value = generator.into_root_schema_for::<T>().to_value();
     drop_null(&mut value);
+    merge_choices(&mut value);
     if let Some(root) = value.as_object_mut() {
         root.insert("title".into(), json!(title));
     }
@@ -85,6 +87,7 @@ fn drop_null(value: &mut Value) {
             if map.get("default").is_some_and(Value::is_null) {
                 map.shift_remove("default");
             }
+            map.get_mut("default").into_iter().for_each(drop_missing);
             if let Some(Value::Array(types)) = map.get_mut("type") {
                 types.retain(|t| t != "null");
                 if let [only] = types.as_slice() {
@@ -108,6 +111,104 @@ fn drop_null(value: &mut Value) {
             map.values_mut().for_each(drop_null);
         }
         _ => {}
+    }
+}
+
+/// Writes the variants of enums as files are checked: mappings of one key each become one mapping with all these keys, of
+/// which exactly one is given. Words stay beside it; a variant whose keys all have defaults is a word, too.
+fn merge_choices(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(merge_choices),
+        Value::Object(map) => {
+            // An enum whose last variant is a list of words has `anyOf`.
+            for list in ["oneOf", "anyOf"] {
+                if let Some(Value::Array(all)) = map.get(list)
+                    && all.iter().any(|one| choice(one).is_some())
+                {
+                    let all = all.clone();
+                    map.shift_remove(list);
+                    merge(map, all);
+                    break;
+                }
+            }
+            map.values_mut().for_each(merge_choices);
+        }
+        _ => (),
+    }
+}
+
+/// Adds the alternatives of an enum to its schema.
+fn merge(map: &mut Map<String, Value>, alternatives: Vec<Value>) {
+    let mut choices = Map::new();
+    let (mut words, mut any) = (Vec::new(), Vec::new());
+    for one in alternatives {
+        match choice(&one) {
+            Some((key, form)) => {
+                choices.insert(key, form);
+            }
+            None if one.get("const").is_some() => words.push(one),
+            None => any.push(one),
+        }
+    }
+    let keys = choices.keys().map(|key| json!({"required": [key]}));
+    let keys: Vec<Value> = keys.collect();
+    if words.is_empty() && any.is_empty() {
+        map.entry("type").or_insert_with(|| json!("object"));
+        match map.get_mut("properties").and_then(Value::as_object_mut) {
+            Some(own) => own.extend(choices),
+            None => _ = map.insert("properties".into(), Value::Object(choices)),
+        }
+        map.shift_remove("unevaluatedProperties");
+        map.insert("additionalProperties".into(), json!(false));
+        map.insert("oneOf".into(), Value::Array(keys));
+        return;
+    }
+    let alone = choices.iter().filter(|(_, form)| has_defaults(form));
+    words.extend(alone.map(
+        |(key, form)| json!({"description": form["description"], "type": "string", "const": key}),
+    ));
+    if !words.is_empty() {
+        any.push(json!({"type": "string", "oneOf": words}));
+    }
+    any.push(json!({
+        "type": "object", "properties": choices, "additionalProperties": false, "oneOf": keys
+    }));
+    map.insert("anyOf".into(), Value::Array(any));
+}
+
+/// Returns whether a schema is a mapping whose keys all have defaults.
+pub(crate) fn has_defaults(form: &Value) -> bool {
+    form.get("type").is_some_and(|kind| kind == "object") && form.get("required").is_none()
+}
+
+/// Returns the key of an enum's variant and the schema of its value.
+fn choice(one: &Value) -> Option<(String, Value)> {
+    let keys = one.get("properties")?.as_object()?;
+    let (key, schema) = keys.iter().next().filter(|_| keys.len() == 1)?;
+    let mut schema = schema.as_object()?.clone();
+    if let Some(meaning) = one.get("description") {
+        schema.insert("description".into(), meaning.clone());
+    }
+    Some((key.clone(), Value::Object(schema)))
+}
+
+/// Returns a value as it would be written to a file.
+pub(crate) fn as_written(value: &impl Serialize) -> Value {
+    let mut value = serde_json::to_value(value).unwrap_or_default();
+    drop_missing(&mut value);
+    value
+}
+
+/// Removes the keys without a value, or with an empty one, from a mapping and from all mappings in it.
+fn drop_missing(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(drop_missing),
+        Value::Object(map) => {
+            map.values_mut().for_each(drop_missing);
+            let empty = [json!(null), json!({}), json!([])];
+            map.retain(|_, value| !empty.contains(value));
+        }
+        _ => (),
     }
 }
 

@@ -49,6 +49,7 @@ pub(crate) fn run(args: &StationArgs) -> Outcome {
 /// Returns a policy as scenarios have it: `hysteresis=5deg` is `{"hysteresis": "5deg"}`. The lab checks it.
 fn policy_of(text: &str) -> Value {
     match text.split_once('=') {
+        Some(("scheduler", slot)) => json!({"scheduler": {"slot": slot}}),
         Some((word, setting)) => json!({word: setting}),
         None => json!(text),
     }
@@ -73,6 +74,10 @@ mod tests {
         assert_eq!(
             policy_of("hysteresis=5 deg"),
             json!({"hysteresis": "5 deg"})
+        );
+        assert_eq!(
+            policy_of("scheduler=15s"),
+            json!({"scheduler": {"slot": "15s"}})
         );
         let answer = StationsSet {
             stations: vec!["tokyo".to_owned()],

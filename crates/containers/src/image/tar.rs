@@ -71,11 +71,6 @@ impl<T: Tape> TarReader<T> {
         &self.left_out
     }
 
-    /// Returns the tape, which may have more data after the archive's end.
-    pub fn into_tape(self) -> T {
-        self.tape
-    }
-
     /// Returns the next entry, after skipping the rest of the last entry's content. `None` at the end.
     ///
     /// # Errors

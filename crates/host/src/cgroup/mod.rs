@@ -324,16 +324,6 @@ impl LabCgroup {
         Ok(LabCgroup { path })
     }
 
-    /// Moves a process, with all its threads but not its children, into the group.
-    ///
-    /// # Errors
-    /// [`Error::Os`] when the process or the group is gone, or the group is at its limit.
-    pub fn add_process(&self, pid: u32) -> Result<()> {
-        let path = self.path.join("cgroup.procs");
-        crate::sysctl::write_file(&path, &pid.to_string())
-            .context(|| format!("move process {pid} into {}", self.path.display()))
-    }
-
     /// Returns the file to which a process with one thread writes "0" to move itself into the group.
     pub(crate) fn procs(&self) -> PathBuf {
         // In cgroup v1 a thread can be moved too. Linux does that without stopping all forks and exits of the host for

@@ -88,9 +88,7 @@ impl View {
         for change in &mut found.changes {
             let why = match change.kind {
                 ChangeKind::Added if change.key.starts_with("traffic.") => programs.clone(),
-                _ if change.key.ends_with(".effects") && !effects.is_empty() => {
-                    Some(effects.join("; "))
-                }
+                _ if change.is_of_effect() && !effects.is_empty() => Some(effects.join("; ")),
                 _ => None,
             };
             change.refused = change.refused.take().or(why);

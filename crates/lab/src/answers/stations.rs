@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use constel_api::answers::StationsSet;
 use constel_api::{ApiError, EventData, StationChange};
-use constel_plan::{Blueprint, Lab, gsl_policy};
-use constel_scenario::model::Policy;
+use constel_plan::{Blueprint, Lab};
+use constel_scenario::raw::RawPolicy;
 use constel_topology::{GslPolicy, Layout, NodeId, PlainPolicy};
 use serde_json::Value;
 
@@ -151,19 +151,19 @@ fn satellite_of(blueprint: &Blueprint, name: &str) -> Result<NodeId, ApiError> {
 /// Reads a policy as scenarios have it.
 fn policy_of(value: &Value, blueprint: &Blueprint) -> Result<GslPolicy, ApiError> {
     let start = blueprint.lab.scenario.start;
-    let read: Option<Policy> = serde_json::from_value(value.clone()).ok();
-    let is_valid = |policy: &Policy| match policy {
-        Policy::Plain(_) => true,
-        Policy::Hysteresis(gain) => (0.0..=90.0).contains(&gain.deg()),
-        Policy::Scheduler(slot) => slot.ns() >= blueprint.lab.scenario.step.ns(),
+    let read: Option<RawPolicy> = serde_json::from_value(value.clone()).ok();
+    let is_valid = |policy: &RawPolicy| match policy {
+        RawPolicy::Plain(_) => true,
+        RawPolicy::Hysteresis(gain) => (0.0..=90.0).contains(&gain.deg()),
+        RawPolicy::Scheduler { slot } => slot.ns() >= blueprint.lab.scenario.step.ns(),
     };
     let policy = read.filter(is_valid).ok_or_else(|| {
         let words = PlainPolicy::ALL.iter().map(|policy| policy.word());
         let words: Vec<&str> = words.collect();
         bad(format!(
-            "{value} is no policy: {}; or {{\"hysteresis\": \"5 deg\"}} of at most 90 deg, {{\"scheduler\": \"15 s\"}} of at least one step",
+            "{value} is no policy: {}; or {{\"hysteresis\": \"5 deg\"}} of at most 90 deg, {{\"scheduler\": {{\"slot\": \"15 s\"}}}} of at least one step",
             words.join(", ")
         ))
     })?;
-    Ok(gsl_policy(&policy, start))
+    Ok(policy.from_start(start))
 }

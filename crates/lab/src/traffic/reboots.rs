@@ -14,16 +14,19 @@ impl Reboots {
     pub(crate) fn of(failures: &[Failure], find: impl Fn(&str) -> Option<NodeId>) -> Self {
         let mut windows: BTreeMap<NodeId, Vec<(u64, u64)>> = BTreeMap::new();
         for failure in failures.iter().filter(|failure| failure.reboot) {
-            let (FailureTarget::Nodes(names), FailureTime::Once(at, Some(length))) =
-                (&failure.what, failure.when)
+            let FailureTarget::Nodes(names) = &failure.what else {
+                continue;
+            };
+            let FailureTime::Scheduled {
+                from_ns,
+                until_ns: Some(until_ns),
+            } = failure.when
             else {
                 // The parser of scenarios refuses other targets and times with `reboot`.
                 continue;
             };
-            let from_ns = at.ns().unsigned_abs();
-            let window = (from_ns, from_ns + length.ns().unsigned_abs());
             for node in names.iter().filter_map(|name| find(name.as_str())) {
-                windows.entry(node).or_default().push(window);
+                windows.entry(node).or_default().push((from_ns, until_ns));
             }
         }
         Self(windows)
@@ -41,15 +44,16 @@ impl Reboots {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use constel_units::TimeSpan;
 
     #[test]
     fn nodes_are_down_from_the_failure_to_its_end() {
-        let s = |s: i64| TimeSpan::from_ns(s * 1_000_000_000);
-        let failure = |name: &str, reboot, at, length| Failure {
+        let failure = |name: &str, reboot, at: u64, length: u64| Failure {
             name: name.parse().unwrap(),
             what: FailureTarget::Nodes(vec!["craft-1".parse().unwrap()]),
-            when: FailureTime::Once(s(at), Some(s(length))),
+            when: FailureTime::Scheduled {
+                from_ns: at * 1_000_000_000,
+                until_ns: Some((at + length) * 1_000_000_000),
+            },
             reboot,
             written: None,
         };

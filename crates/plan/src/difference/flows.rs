@@ -2,6 +2,7 @@
 
 use constel_scenario::Scenario;
 use constel_scenario::model::{Action, Flow, Name, PathFunctions};
+use constel_scenario::raw::RawFlow;
 use constel_units::TimeSpan;
 
 use super::words::words;
@@ -21,12 +22,12 @@ impl Difference {
         for flow in &running.traffic {
             let Some(now) = find(&changed.traffic, &flow.name) else {
                 self.removed.push(flow.name.clone());
-                self.push(Some(flow), None, None);
+                self.push(Some((running, flow)), None, None);
                 continue;
             };
             // The flow itself has its actual time and port.
             let own = find(&past.flows, &flow.name).unwrap_or_else(|| flow.clone());
-            self.compare_flows(flow, &now, &own);
+            self.compare_flows((running, flow), (changed, &now), &own);
             self.traffic.push(own);
         }
         for flow in &changed.traffic {
@@ -46,7 +47,7 @@ impl Difference {
             let server = flow.server();
             taken.extend(server.map(|(node, port)| (node.clone(), port)));
             let refused = against(&flow, running, past);
-            self.push(None, Some(&flow), refused);
+            self.push(None, Some((changed, &flow)), refused);
             self.added.push(flow.clone());
             self.traffic.push(flow);
         }
@@ -54,7 +55,12 @@ impl Difference {
     }
 
     /// Adds the change of a flow that both scenarios have; `own` is the flow in the running lab.
-    fn compare_flows(&mut self, flow: &Flow, now: &Flow, own: &Flow) {
+    fn compare_flows(
+        &mut self,
+        (running, flow): (&Scenario, &Flow),
+        (changed, now): (&Scenario, &Flow),
+        own: &Flow,
+    ) {
         if flow == now {
             return;
         }
@@ -64,7 +70,8 @@ impl Difference {
         }
         if moved != *flow {
             let refused = "a flow does not change: give the changed one another name";
-            self.push(Some(flow), Some(now), Some(refused.to_owned()));
+            let refused = Some(refused.to_owned());
+            self.push(Some((running, flow)), Some((changed, now)), refused);
             return;
         }
         // Without `port` in the file, ports follow from the order of flows. Those of probes are never in the file.
@@ -83,11 +90,25 @@ impl Difference {
         }
     }
 
-    fn push(&mut self, before: Option<&Flow>, after: Option<&Flow>, refused: Option<String>) {
-        let Some(either) = before.or(after) else {
+    /// Adds the change of a flow; each side is its scenario and the flow with its actual time.
+    fn push(
+        &mut self,
+        before: Option<(&Scenario, &Flow)>,
+        after: Option<(&Scenario, &Flow)>,
+        refused: Option<String>,
+    ) {
+        let Some((_, either)) = before.or(after) else {
             return;
         };
-        let own = |flow: &Flow| words(&serde_json::to_value(flow).unwrap_or_default());
+        let own = |(scenario, flow): (&Scenario, &Flow)| {
+            let mut all = scenario.raw.traffic.iter();
+            let raw = all.find(|raw| raw.name == flow.name);
+            let raw = raw.map(|raw| RawFlow {
+                at: flow.at,
+                ..raw.clone()
+            });
+            words(&serde_json::to_value(raw).unwrap_or_default())
+        };
         self.changes.push(ScenarioChange {
             key: format!("traffic.{}", either.name),
             kind: match (before, after) {

@@ -6,13 +6,23 @@ use serde_json::Value;
 
 use super::Past;
 
-/// Properties of a kind of link that hold from the next step on.
-const OF_LINKS: [&str; 5] = ["rate", "queue", "loss", "extra_delay", "effects"];
+/// Keys of `link` that every driver has; the others but `mtu` are effects.
+const OF_EVERY_DRIVER: [&str; 4] = ["rate", "queue", "loss", "extra_delay"];
 
-const NODES: &str = "nodes, their interfaces and their links' ends are created when the lab starts";
+pub(super) const NODES: &str =
+    "nodes, their interfaces and their links' ends are created when the lab starts";
+
+pub(super) const ORBITS: &str = "orbits and pairs of satellites are fixed when the lab starts";
+
+pub(super) const GROUND_LINKS: &str =
+    "handovers, access and interfaces of links to the ground are set up when the lab starts";
+
+const PROGRAMS: &str = "programs of nodes are set up when the lab starts";
+
+pub(super) const FILES: &str = "files are read when the lab starts";
 
 /// Reasons by the first key.
-const REASONS: [(&str, &str); 24] = [
+const REASONS: [(&str, &str); 18] = [
     (
         "seed",
         "random choices follow one seed from lab time zero on",
@@ -20,18 +30,9 @@ const REASONS: [(&str, &str); 24] = [
     ("start", "orbits are computed from lab time zero on"),
     ("step", "the length of a step is fixed when the lab starts"),
     ("duration", "the end of a lab is fixed when it starts"),
-    ("has_end", "the end of a lab is fixed when it starts"),
-    (
-        "constellations",
-        "orbits and pairs of satellites are fixed when the lab starts",
-    ),
-    (
-        "beneath",
-        "orbits and pairs of satellites are fixed when the lab starts",
-    ),
-    ("stations", NODES),
-    ("hosts", NODES),
-    ("cables", NODES),
+    ("constellations", ORBITS),
+    ("spacecraft", ORBITS),
+    ("ground", NODES),
     ("cross_shell", NODES),
     (
         "networks",
@@ -39,43 +40,34 @@ const REASONS: [(&str, &str); 24] = [
     ),
     ("routing", "routing is set up when the lab starts"),
     ("addresses", "addresses are assigned when the lab starts"),
-    ("driver", "the link driver is set up when the lab starts"),
-    ("grain", "the link driver is set up when the lab starts"),
-    ("threads", "the link driver is set up when the lab starts"),
-    ("carrier", "the link driver is set up when the lab starts"),
-    (
-        "transport",
-        "programs of nodes are set up when the lab starts",
-    ),
-    (
-        "node_rules",
-        "programs of nodes are set up when the lab starts",
-    ),
-    ("images", "programs of nodes are set up when the lab starts"),
-    (
-        "information",
-        "programs of nodes are set up when the lab starts",
-    ),
-    (
-        "sampling",
-        "results have one form from the start to the end",
-    ),
+    ("links", "the link driver is set up when the lab starts"),
+    ("transport", PROGRAMS),
+    ("nodes", PROGRAMS),
+    ("images", PROGRAMS),
+    ("information", PROGRAMS),
+    ("sample", "results have one form from the start to the end"),
     (
         "expect",
         "expectations are those with which `constel test` started the lab",
     ),
 ];
 
+/// Returns whether this key is an effect of links that a driver may lack.
+pub(super) fn is_effect(parts: &[&str]) -> bool {
+    matches!(parts, [.., "link", of] if *of != "mtu" && !OF_EVERY_DRIVER.contains(of))
+}
+
 /// Returns whether a value is one change, however many values in it differ.
 pub(super) fn is_whole(path: &[String]) -> bool {
     let parts: Vec<&str> = path.iter().map(String::as_str).collect();
-    matches!(
+    let whole = matches!(
         parts[..],
-        ["failures", _] | [.., "effects" | "policy" | "orbits" | "radio" | "recording"]
-    )
+        ["failures", _] | [.., "policy" | "radio" | "obstacles"]
+    );
+    whole || is_effect(&parts)
 }
 
-/// Returns the reason why a running lab cannot take over a change at a path of the resolved form; `None` if it can.
+/// Returns the reason why a running lab cannot take over a change at a path of the file; `None` if it can.
 pub(super) fn refusal(
     path: &[String],
     (before, after): (Option<&Value>, Option<&Value>),
@@ -83,35 +75,37 @@ pub(super) fn refusal(
     past: &Past,
 ) -> Option<String> {
     let parts: Vec<&str> = path.iter().map(String::as_str).collect();
-    let both = before.is_some() && after.is_some();
     let by_daemons = matches!(running.routing.mode, Mode::Daemons(_));
+    let is_beneath = |name: &str| running.beneath.iter().any(|own| own.name == *name);
     match parts[..] {
-        ["name" | "description"] => None,
+        ["name" | "description" | "weather" | "recordings"] => None,
         ["failures", _] => failure(before, after, past),
-        // The list of failures itself exists on both sides.
-        ["constellations", _, "isl", "plus-grid", "link", of, ..]
-        | ["constellations", _, "gsl", "link", of, ..]
-        | ["cables", _, "link", of, ..]
-            if OF_LINKS.contains(&of) =>
+        ["ground", "stations" | "hosts", _, "node", ..]
+        | ["constellations" | "spacecraft", _, "node", ..] => Some(PROGRAMS.to_owned()),
+        ["ground" | "links", "choices"] => Some(FILES.to_owned()),
+        // Networks over it would compute all steps since lab time zero again.
+        ["constellations", name, ..] if is_beneath(name) => Some(ORBITS.to_owned()),
+        ["constellations", _, "isl" | "gsl", "link", of] | ["ground", "cables", _, "link", of]
+            if of != "mtu" =>
         {
             None
         }
-        ["cables", _, "delay"] if both => None,
-        ["constellations", _, "isl", "plus-grid", "acquisition"] if both => None,
+        ["ground", "cables", _, "delay"] | ["ground", "stations", _, "obstacles"] => None,
+        ["constellations", _, "isl", "acquisition"] => None,
         [
             "constellations",
             _,
             "gsl",
             "policy" | "by_elevation" | "capacity" | "radio" | "beams",
         ] => None,
-        ["stations", _, "terminals"] => terminals(before, after, by_daemons),
-        ["stations", _, "rain" | "obstacles" | "recording"] if both => None,
+        ["ground", "stations", _, "terminals"] => terminals(before, after, by_daemons),
         [
             "constellations",
             _,
             "gsl",
             "min_elevation" | "gso_avoidance",
-        ] if both => mask(by_daemons),
+        ] => mask(by_daemons),
+        ["constellations", _, "gsl", ..] => Some(GROUND_LINKS.to_owned()),
         _ => Some(reason(&parts)),
     }
 }
@@ -138,25 +132,15 @@ fn terminals(before: Option<&Value>, after: Option<&Value>, by_daemons: bool) ->
     let (before, after) = (list(before), list(after));
     let without = |terminals: &[Value], keys: &[&str]| -> Vec<Value> {
         let mut terminals = terminals.to_vec();
-        for terminal in &mut terminals {
-            for key in keys {
-                let (parent, key) = key
-                    .split_once('.')
-                    .map_or((None, *key), |(a, b)| (Some(a), b));
-                let own = match parent {
-                    Some(parent) => terminal.get_mut(parent),
-                    None => Some(&mut *terminal),
-                };
-                own.and_then(Value::as_object_mut)
-                    .map(|own| own.remove(key));
-            }
+        for own in terminals.iter_mut().filter_map(Value::as_object_mut) {
+            own.retain(|key, _| !keys.contains(&key.as_str()));
         }
         terminals
     };
-    if without(&before, &["rule.policy"]) == without(&after, &["rule.policy"]) {
+    if without(&before, &["policy"]) == without(&after, &["policy"]) {
         return None;
     }
-    let all = ["rule.policy", "min_elevation"];
+    let all = ["policy", "min_elevation"];
     match without(&before, &all) == without(&after, &all) {
         true => mask(by_daemons),
         false => Some(NODES.to_owned()),
@@ -179,10 +163,12 @@ fn failure(before: Option<&Value>, after: Option<&Value>, past: &Past) -> Option
 
 /// Returns the lab time at which a failure that occurs once is over, nanoseconds.
 fn end_ns(failure: &Value) -> Option<u64> {
-    let once = failure.get("when")?.get("once")?;
-    let ns = |at: usize| -> Option<u64> {
-        let span: constel_units::TimeSpan = once.get(at)?.as_str()?.parse().ok()?;
+    let ns = |key: &str| -> Option<u64> {
+        let span: constel_units::TimeSpan = failure.get(key)?.as_str()?.parse().ok()?;
         u64::try_from(span.ns()).ok()
     };
-    Some(ns(0)? + ns(1)?)
+    match ns("every") {
+        Some(_) => None,
+        None => Some(ns("at")? + ns("for")?),
+    }
 }

@@ -216,3 +216,100 @@ fn long_values_are_cut_and_keys_are_those_of_the_file() {
     assert_eq!(found.changes[0].key, "links.driver");
     assert!(found.changes[0].refused.is_some());
 }
+
+#[test]
+fn written_defaults_are_no_difference_and_effects_are_one_each() {
+    let same = changed(
+        "policy: nearest, link",
+        "policy: nearest, gso_avoidance: 0 deg, by_elevation: [], link",
+        0,
+    );
+    assert_eq!(rows(&same), []);
+    let from = "isl: {pattern: plus-grid, link: {rate: 100 Mbit/s,";
+    let found = changed(
+        from,
+        "isl: {pattern: plus-grid, acquisition: 2 s, link: {jitter: {uniform: 1 ms, half_life: 1 s}, loss: 1 %, rate: 100 Mbit/s,",
+        0,
+    );
+    let keys = [
+        ("constellations.sat.isl.acquisition", None),
+        ("constellations.sat.isl.link.jitter", None),
+        ("constellations.sat.isl.link.loss", None),
+    ];
+    assert_eq!(rows(&found), keys);
+    let effects: Vec<bool> = found
+        .changes
+        .iter()
+        .map(ScenarioChange::is_of_effect)
+        .collect();
+    assert_eq!(effects, [false, true, false]);
+    let access = changed(
+        "policy: nearest",
+        "policy: nearest, access: starlink-2025",
+        0,
+    );
+    assert_eq!(
+        rows(&access),
+        [("constellations.sat.gsl.access", Some(rules::GROUND_LINKS))]
+    );
+    let mtu = changed(from, &from.replace("rate", "mtu: 1400 B, rate"), 0);
+    assert_eq!(mtu.refused().count(), 1);
+}
+
+#[test]
+fn conditions_of_stations_change_and_their_radios_do_not() {
+    let tokyo = "tokyo: {latitude: 35.7 deg, longitude: 139.7 deg";
+    let one = "obstacles: [{from: 10 deg, to: 20 deg, elevation: 30 deg}]";
+    let hidden = changed(tokyo, &format!("{tokyo}, {one}"), 0);
+    assert_eq!(rows(&hidden), [("ground.stations.tokyo.obstacles", None)]);
+    let two = changed(tokyo, &format!("{tokyo}, antennas: 2"), 0);
+    assert_eq!(
+        rows(&two),
+        [("ground.stations.tokyo.antennas", Some(rules::NODES))]
+    );
+    let terminal = |more: &str| format!("{tokyo}, terminals: [{{constellations: [sat]{more}}}]");
+    let own = SCENARIO.replace(tokyo, &terminal(""));
+    let running = scenario(&own);
+    let then = |more: &str| {
+        let changed = scenario(&SCENARIO.replace(tokyo, &terminal(more)));
+        Difference::between(&running, &changed, &past(&running, 0))
+    };
+    let policy = then(", policy: {hysteresis: 5 deg}");
+    assert_eq!(rows(&policy), [("ground.stations.tokyo.terminals", None)]);
+    assert_eq!(
+        then(", min_elevation: 30 deg, policy: nearest")
+            .refused()
+            .count(),
+        0
+    );
+    assert_eq!(then(", antennas: 2").refused().count(), 1);
+}
+
+#[test]
+fn a_constellation_beneath_networks_does_not_change() {
+    let text = "constel: 1
+name: beneath
+start: 2026-11-21T00:00:00Z
+duration: 5 min
+constellations:
+  sat:
+    nodes: false
+    walker: {pattern: delta, inclination: 60 deg, satellites: 12, planes: 2, phasing: 0, altitude: 1400 km}
+    isl: {pattern: plus-grid, link: {rate: 100 Mbit/s}}
+    gsl: {min_elevation: 5 deg, policy: nearest, link: {rate: 100 Mbit/s}}
+ground:
+  hosts:
+    tokyo: {latitude: 35.7 deg, longitude: 139.7 deg}
+    london: {latitude: 51.5 deg, longitude: -0.1 deg}
+networks:
+  n: {members: [tokyo, london], law: {over: sat}, link: {rate: 1 Mbit/s}}
+routing: {mode: none}
+";
+    let running = scenario(text);
+    let changed = scenario(&text.replace("policy: nearest", "policy: longest-visible"));
+    let found = Difference::between(&running, &changed, &past(&running, 0));
+    assert_eq!(
+        rows(&found),
+        [("constellations.sat.gsl.policy", Some(rules::ORBITS))]
+    );
+}

@@ -1,44 +1,9 @@
-//! Keys and values of a scenario in words.
+//! Values of a scenario in words.
 
 use serde_json::Value;
 
 /// The longest value that is printed, characters.
 const LONGEST: usize = 72;
-
-/// Parts of paths that are names of variants in the resolved form, and no keys of the file.
-const VARIANTS: [&str; 2] = ["plus-grid", "walker"];
-
-/// Keys of the resolved form that have another place in the file.
-const PLACES: [(&str, &str); 15] = [
-    ("stations", "ground.stations"),
-    ("hosts", "ground.hosts"),
-    ("cables", "ground.cables"),
-    ("choices", "ground.choices"),
-    ("clock_hold", "clock.hold"),
-    ("clock_time", "clock.time"),
-    ("has_end", "duration"),
-    ("driver", "links.driver"),
-    ("grain", "links.grain"),
-    ("threads", "links.threads"),
-    ("stack_time", "links.stack_time"),
-    ("carrier", "links.carrier"),
-    ("max_lateness", "links.max_lateness"),
-    ("node_rules", "nodes"),
-    ("sampling", "sample"),
-];
-
-/// Returns a path of the resolved form as a key of the file.
-pub(super) fn key_of(path: &[String]) -> String {
-    let mut parts = path.iter().map(String::as_str);
-    let first = parts.next().unwrap_or_default();
-    let place = PLACES.iter().find(|(resolved, _)| *resolved == first);
-    let mut key = place.map_or(first, |(_, key)| key).to_owned();
-    for part in parts.filter(|part| !VARIANTS.contains(part)) {
-        key.push('.');
-        key.push_str(part);
-    }
-    key
-}
 
 /// Returns a value in words, cut if it is long.
 pub(super) fn words(value: &Value) -> String {

@@ -17,7 +17,7 @@ use constel_topology::{Law, LinkClass, Moment, NETWORK, Network, NetworkEdge};
 pub(crate) use disruptions::make as trouble;
 pub use matrix::{is_square, read_delays};
 
-use crate::ground::{class, crosslink};
+use crate::ground::class;
 use crate::lab::Lab;
 
 /// The largest number of edges of a network; in a file of delays for all times together.
@@ -146,7 +146,7 @@ fn law_of(
             steps,
             radio,
         } => Arc::new(range::Range {
-            radio: radio.as_ref().map(crosslink),
+            radio: radio.clone(),
             most_m: most.m(),
             atmosphere_m: atmosphere.m(),
             class,

@@ -2,12 +2,10 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use serde::Serialize;
-
 use crate::source::Span;
 
 /// The blocks that a lab's addresses are taken from; they do not overlap, but `links` and `cables` may be the same.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addresses {
     /// Of loopbacks.
     pub loopback: BlockPair,
@@ -25,15 +23,8 @@ pub struct Addresses {
     pub management: Block<Ipv4Addr>,
 }
 
-impl Addresses {
-    /// Whether all blocks are the defaults.
-    pub(crate) fn are_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// A block of each family.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockPair {
     /// /8 to /24.
     pub ipv4: Block<Ipv4Addr>,
@@ -42,14 +33,13 @@ pub struct BlockPair {
 }
 
 /// Addresses that share their first bits.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy)]
 pub struct Block<A> {
     /// The first address; all bits behind the length are 0.
     pub first: A,
     /// How many bits are shared.
     pub length: u8,
     /// The place in the file, for errors of later stages; `None`: the block is the default.
-    #[serde(skip)]
     pub span: Option<Span>,
 }
 

@@ -2,16 +2,15 @@
 
 use constel_link::Effects;
 use constel_link::access::Access;
-use constel_topology::PlainPolicy;
+use constel_topology::{GslSpec, LaserPairing, Radio};
 use constel_units::{Angle, DataRate, DataSize, Length, Ratio, TimeSpan};
-use serde::{Deserialize, Serialize};
 
 use crate::raw::numbered;
 
-use super::{Formation, HandoverKind, Name, NodesNamed, Radio, TextFile, WalkerPattern};
+use super::{ElevationStep, Formation, Name, NodesNamed, Shell, TextFile, Walker};
 
 /// One constellation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Constellation {
     /// The constellation's name; its satellites' names begin with it.
     pub name: Name,
@@ -24,8 +23,7 @@ pub struct Constellation {
 }
 
 /// The source of a constellation's orbits.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Orbits {
     /// A Walker pattern.
     Walker(Walker),
@@ -47,27 +45,6 @@ impl Constellation {
             _ => None,
         }
     }
-}
-
-/// A Walker pattern `inclination:satellites/planes/phasing`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Walker {
-    /// Over which angle the planes are spread.
-    pub pattern: WalkerPattern,
-    /// Inclination, 0 to 180 degrees.
-    pub inclination: Angle,
-    /// T, 1 to 100,000; a multiple of `planes`.
-    pub satellites: u32,
-    /// P, at least 1.
-    pub planes: u32,
-    /// F, less than `planes`.
-    pub phasing: u32,
-    /// Height above the equatorial radius of WGS84.
-    pub altitude: Length,
-    /// Right ascension of the ascending node of plane 0 at lab time zero, 0 to < 360 degrees.
-    pub raan0: Angle,
-    /// From one plane's ascending node to the next, of star patterns; `None`: 180 degrees / P.
-    pub plane_spacing: Option<Angle>,
 }
 
 impl Walker {
@@ -106,30 +83,27 @@ pub fn satellite_name(prefix: &str, plane: u32, planes: u32, slot: u32, slots: u
 }
 
 /// Objects whose positions are given.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Positions {
     /// The file. Its text is passed on unread; the plan reads it and reports errors through it.
     pub file: TextFile,
     /// The selection of objects that fly.
     pub chosen: Chosen,
     /// One state that cannot be used refuses the file.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub strict: bool,
 }
 
 /// A selection of a file's objects, by patterns of their names and catalogue numbers without regard to case.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Chosen {
     /// Objects that fly; `None`: all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub only: Option<Vec<NodesNamed>>,
     /// Objects that do not fly.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<NodesNamed>,
 }
 
 /// Real satellites: the text of a file and the shells to sort them into.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ElementSet {
     /// The file. Its text is passed on unread; the plan reads it and reports errors through it.
     pub file: TextFile,
@@ -144,30 +118,8 @@ pub struct ElementSet {
     pub strict: bool,
 }
 
-/// One shell of an element set.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Shell {
-    /// The shell's name; satellites are called `<constellation>-<shell>-p<plane>-s<slot>`.
-    pub name: Name,
-    /// Over which angle the planes are spread.
-    pub pattern: WalkerPattern,
-    /// Mean altitude above the equatorial radius of WGS84.
-    pub altitude: Length,
-    /// Inclination.
-    pub inclination: Angle,
-    /// Members are within this of `altitude`.
-    pub altitude_tolerance: Length,
-    /// Members are within this of `inclination`.
-    pub inclination_tolerance: Angle,
-    /// Number of planes that hold members, at least 1.
-    pub planes: u32,
-    /// Whether its satellites have links to the ground.
-    pub serves_ground: bool,
-}
-
 /// Inter-satellite links of a constellation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq)]
 #[expect(
     clippy::large_enum_variant,
     reason = "one for each constellation of a scenario"
@@ -180,7 +132,7 @@ pub enum Isl {
 }
 
 /// Links between satellites of a shell.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PlusGrid {
     /// Link the first and last plane of star patterns. Always false where there are only deltas,
     /// which have no seam.
@@ -195,7 +147,7 @@ pub struct PlusGrid {
     /// The line of sight stays this high above the Earth.
     pub atmosphere: Length,
     /// The rule by which satellites are linked.
-    pub pairing: Pairing,
+    pub pairing: LaserPairing,
     /// How far a terminal can turn in a second; `None`: as far as needed.
     pub max_slew_per_second: Option<Angle>,
     /// How long a link takes to come up.
@@ -204,22 +156,8 @@ pub struct PlusGrid {
     pub link: Link,
 }
 
-/// The rule by which satellites of a shell are linked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pairing {
-    /// A ring in each plane and one link to each adjacent plane.
-    Grid,
-    /// A ring in each plane.
-    Ring,
-    /// This number of nearest satellites.
-    Nearest(u8),
-    /// The listed pairs.
-    List(Vec<(Name, Name)>),
-}
-
 /// Links between two shells.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CrossShell {
     /// Constellation by its place in the scenario, and shell by its place in the element set; 0 of a Walker
     /// pattern.
@@ -236,38 +174,13 @@ pub struct CrossShell {
     pub link: Link,
 }
 
-/// How a station chooses its satellite.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Policy {
-    /// The station's current satellite until another is higher by this.
-    Hysteresis(Angle),
-    /// All stations at once in slots of this length.
-    Scheduler(TimeSpan),
-    /// A rule without settings.
-    #[serde(untagged)]
-    Plain(PlainPolicy),
-}
-
-/// How an antenna chooses its satellite, and the cost of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct GslRule {
-    /// How it chooses.
-    pub policy: Policy,
-    /// How long a change of satellite takes.
-    pub handover_outage: TimeSpan,
-    /// Whether the old link goes down before or after the new one is up.
-    pub handover_kind: HandoverKind,
-}
-
 /// Ground-satellite links of a constellation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Gsl {
     /// Lowest usable elevation, 0 to < 90 degrees.
     pub min_elevation: Angle,
     /// The default rule of terminals.
-    #[serde(flatten)]
-    pub rule: GslRule,
+    pub rule: GslSpec,
     /// How many links to the ground a satellite can have; `None`: any number.
     pub beams: Option<u32>,
     /// Total capacity of a satellite's links to the ground, in each direction; `None`: each link has its full
@@ -281,7 +194,6 @@ pub struct Gsl {
     /// The radio that determines the rates of links; `None`: `link` and `by_elevation` do.
     pub radio: Option<Radio>,
     /// Access of stations that are no feeders; `None`: no part of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
     /// Stations that are no feeders use only satellites that a feeder uses.
     pub bent_pipe: bool,
@@ -290,12 +202,11 @@ pub struct Gsl {
 }
 
 /// The properties of a kind of link, in each direction.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Link {
     /// At least 1 kbit/s.
     pub rate: DataRate,
     /// Largest packet, 576 to 9,000 bytes.
-    #[serde(skip_serializing_if = "crate::raw::is_default_mtu")]
     pub mtu: DataSize,
     /// At least one full frame.
     pub queue: DataSize,
@@ -304,17 +215,5 @@ pub struct Link {
     /// Delay on top of the light time.
     pub extra_delay: TimeSpan,
     /// All other effects, with laws of time that begin at lab time zero.
-    #[serde(skip_serializing_if = "Effects::is_empty")]
     pub effects: Effects,
-}
-
-/// The properties of a ground link from an elevation upwards.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct ElevationStep {
-    /// The elevation.
-    pub above: Angle,
-    /// At least 1 kbit/s.
-    pub rate: DataRate,
-    /// Chance that a frame is lost.
-    pub loss: Ratio,
 }

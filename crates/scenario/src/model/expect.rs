@@ -1,32 +1,28 @@
 //! Expectations that a finished run is checked against.
 
 use constel_units::{DataRate, Ratio, TimeSpan};
-use serde::Serialize;
 
 use super::{Name, NodesNamed, SourcePosition};
 use crate::diagnostic::Diagnostic;
 pub use crate::raw::{
-    EventKind, EventSubject, RawPrintedClock as PrintedClock, RawPrintedTime as PrintedTime,
+    EventKind, EventSubject, RawPrintedClock as PrintedClock, RawPrintedTime as PrintedTime, Window,
 };
 
 /// A statement about a run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Expectation {
     /// Unique in the scenario.
     pub name: Name,
     /// The requirement that it verifies.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub requirement: Option<String>,
     /// The condition.
-    #[serde(flatten)]
     pub what: Expected,
     /// The line of the scenario file with the expectation.
     pub line: u32,
 }
 
 /// The condition of an expectation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Expected {
     /// The flow gave a result.
     Succeeds(Name),
@@ -53,15 +49,13 @@ pub enum Expected {
 }
 
 /// An event, given by its kind and its subject.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventNamed {
     /// The kind.
     pub kind: EventKind,
     /// A name in the event; `None`: any.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
     /// The place of the name, or of the event, in the scenario file.
-    #[serde(skip)]
     pub(crate) at: SourcePosition,
 }
 
@@ -74,7 +68,7 @@ impl EventNamed {
 }
 
 /// The allowed values; at least one of the two bounds is given.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds<T> {
     /// The value is not less.
     pub at_least: Option<T>,
@@ -82,46 +76,8 @@ pub struct Bounds<T> {
     pub at_most: Option<T>,
 }
 
-/// The part of lab time that a statement is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Window {
-    /// From this lab time on; `None`: from the beginning.
-    pub from: Option<TimeSpan>,
-    /// Before this lab time; `None`: to the end.
-    pub until: Option<TimeSpan>,
-}
-
-impl Window {
-    /// Whether it is all of the time.
-    #[must_use]
-    pub fn is_all(&self) -> bool {
-        self.from.is_none() && self.until.is_none()
-    }
-
-    /// Whether an instant of lab time, nanoseconds, is in it.
-    #[must_use]
-    pub fn has(&self, t_ns: i64) -> bool {
-        self.from.is_none_or(|from| t_ns >= from.ns())
-            && self.until.is_none_or(|until| t_ns < until.ns())
-    }
-
-    /// Whether a time from `begin` on and before `end` is in it, in part at least.
-    #[must_use]
-    pub fn meets(&self, begin: TimeSpan, end: TimeSpan) -> bool {
-        self.from.is_none_or(|from| end > from) && self.until.is_none_or(|until| begin < until)
-    }
-
-    /// Returns the window in words, to be appended; empty for all of the time.
-    #[must_use]
-    pub fn in_words(&self) -> String {
-        let from = self.from.map_or(String::new(), |t| format!(" from {t}"));
-        let until = self.until.map_or(String::new(), |t| format!(" until {t}"));
-        from + &until
-    }
-}
-
 /// A program that ends before its time is over.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedEarly {
     /// The flow that runs the program.
     pub flow: Name,
@@ -132,7 +88,7 @@ pub struct EndedEarly {
 }
 
 /// How much of a flow arrived.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Delivery {
     /// The flow.
     pub flow: Name,
@@ -143,7 +99,7 @@ pub struct Delivery {
 }
 
 /// Agreement of what several programs printed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Agreement {
     /// The flows that run the programs, two or more.
     pub flows: Vec<Name>,
@@ -160,7 +116,7 @@ pub struct Agreement {
 }
 
 /// A quantile of numbers that a program printed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// The flow that runs the program.
     pub flow: Name,

@@ -1,12 +1,11 @@
 //! Failures and their times.
 
 use constel_units::{Angle, Length, Ratio, TimeSpan};
-use serde::Serialize;
 
-use super::{Name, NodesNamed, RegionHits, SourcePosition};
+use super::{FailureTime, Name, NodesNamed, SourcePosition};
 
 /// A failure.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
     /// The failure's name.
     pub name: Name,
@@ -18,51 +17,26 @@ pub struct Failure {
     /// occurs once, and has an end.
     pub reboot: bool,
     /// The failure's place in the file; `None` for a failure that is not from a file.
-    #[serde(skip)]
     pub written: Option<SourcePosition>,
 }
 
-/// The target of a failure. Constellations and shells as in [`CrossShell::from`](super::CrossShell::from).
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+/// The target of a failure.
+#[derive(Debug, Clone, PartialEq)]
 pub enum FailureTarget {
     /// These nodes.
     Nodes(Vec<Name>),
     /// The laser or cable between these nodes.
     Link(Name, Name),
-    /// All satellites of a constellation, each by itself.
-    Satellites(usize),
-    /// All satellites of this plane together.
-    Plane((usize, u16), u16),
-    /// All links between satellites of a constellation, each by itself.
-    Lasers(usize),
-    /// All stations, each by itself.
-    Stations,
-    /// Nodes or links over, or in, a circle on the ground.
-    Region {
-        /// Latitude of the centre.
-        latitude: Angle,
-        /// Longitude of the centre.
-        longitude: Angle,
-        /// Radius on the ground.
-        radius: Length,
-        /// The kind of nodes or links that fail.
-        hits: RegionHits,
-    },
-    /// Links of a constellation with an end beyond a latitude.
-    Polar(usize, Angle),
-    /// Satellites of a constellation in the Earth's shadow, except during this share of this period.
-    Eclipse(usize, Ratio, TimeSpan),
-    /// Links across the seam of a constellation.
-    Seam(usize),
+    /// Satellites, their links, or all stations. Constellations and shells as in
+    /// [`CrossShell::from`](super::CrossShell::from).
+    Sky(constel_topology::FailureTarget),
     /// Edges of this network.
     Network(Name, Disruption),
 }
 
 /// A change of a network's edges. Members are given by name or pattern; whether such members exist is known
 /// when the plan is made.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Disruption {
     /// No edges between these groups; a member that is in no group is in a group of its own.
     Partition(Vec<Vec<NodesNamed>>),
@@ -89,8 +63,7 @@ pub enum Disruption {
 }
 
 /// The centre of a sphere.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Centre {
     /// A node, wherever it is.
     Node(Name),
@@ -103,16 +76,4 @@ pub enum Centre {
         /// Height above the WGS84 ellipsoid.
         altitude: Length,
     },
-}
-
-/// The time of a failure, lab time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FailureTime {
-    /// Once, for this long; `None`: for good.
-    Once(TimeSpan, Option<TimeSpan>),
-    /// For the first time, for this long, and again after each of the last.
-    Regularly(TimeSpan, TimeSpan, TimeSpan),
-    /// Repeatedly: mean time between failures, mean time to repair.
-    Random(TimeSpan, TimeSpan),
 }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use constel_units::{Angle, Length, RainRate, TimeSpan};
-use serde::Serialize;
+use constel_topology::{GslSpec, Rain, Recording};
+use constel_units::{Angle, Length, TimeSpan};
 
-use super::{GslRule, Link, Name, Recording};
+use super::{Link, Name, Obstacle, Waypoint};
 
 /// A ground station.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Station {
     /// The station's node name.
     pub name: Name,
@@ -25,7 +25,7 @@ pub struct Station {
     /// Whether it feeds bent-pipe satellites.
     pub feeder: bool,
     /// How hard it rains from when on, in order of time; before the first entry it does not.
-    pub rain: Vec<(TimeSpan, RainRate)>,
+    pub rain: Vec<Rain>,
     /// Measurements of the station's ground links; without points, nothing was measured.
     pub recording: Recording,
     /// Obstacles that hide parts of the station's sky.
@@ -59,7 +59,7 @@ impl Station {
 }
 
 /// A radio of a station, with an interface of its own.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Terminal {
     /// Constellations whose satellites the terminal uses, by their indices in the scenario; `None`: all.
     pub constellations: Option<BTreeSet<usize>>,
@@ -69,35 +69,11 @@ pub struct Terminal {
     /// The lowest elevation at which the terminal uses satellites; `None`: each constellation's own.
     pub min_elevation: Option<Angle>,
     /// How its antennas choose; `None` where no satellite serves the ground.
-    pub rule: Option<GslRule>,
-}
-
-/// Something on a station's horizon.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Obstacle {
-    /// Azimuth at which it begins.
-    pub from: Angle,
-    /// Azimuth at which it ends, clockwise.
-    pub to: Angle,
-    /// How high it is.
-    pub elevation: Angle,
-}
-
-/// The position of a moving station at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Waypoint {
-    /// Lab time.
-    pub at: TimeSpan,
-    /// WGS84 geodetic latitude.
-    pub latitude: Angle,
-    /// Longitude.
-    pub longitude: Angle,
-    /// Height above the WGS84 ellipsoid.
-    pub altitude: Length,
+    pub rule: Option<GslSpec>,
 }
 
 /// A router or computer on the ground that only has cables.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Host {
     /// The interface of the machine at which the host is; `None`: Constel creates it.
     pub attach: Option<String>,
@@ -112,7 +88,7 @@ pub struct Host {
 }
 
 /// A cable between two nodes on the ground.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Cable {
     /// A station or host.
     pub from: Name,

@@ -1,7 +1,6 @@
 //! The information that nodes receive about themselves and their surroundings.
 
 use constel_units::TimeSpan;
-use serde::Serialize;
 
 use crate::diagnostic::Diagnostic;
 use crate::glob::Glob;
@@ -14,7 +13,7 @@ use crate::walk::{Path, Seg};
 pub const USER_FILE_BYTES: usize = 1 << 20;
 
 /// Nodes that receive information, and the kinds of information.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Information {
     /// Only nodes of these kinds; `None`: of all.
     pub classes: Option<Vec<NodeKind>>,
@@ -23,7 +22,6 @@ pub struct Information {
     /// How much of the topology; `None`: this entry does not say.
     pub topology: Option<TopologyScope>,
     /// How far it looks ahead; `None`: this entry does not say.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ahead: Option<TimeSpan>,
     /// Whether in OpenSN's form as well; `None`: this entry does not say.
     pub opensn: Option<bool>,
@@ -43,12 +41,10 @@ impl Information {
 }
 
 /// Nodes by a pattern of their names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodesNamed {
     /// The pattern.
     pub glob: Glob,
-    #[serde(skip)]
     pub(crate) at: SourcePosition,
 }
 
@@ -106,7 +102,7 @@ impl NodesNamed {
 }
 
 /// A file of the user's, to be seen in a node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserFile {
     /// The file's name, valid as a file name.
     pub name: String,

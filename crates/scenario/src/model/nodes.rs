@@ -3,7 +3,7 @@
 use constel_units::DataSize;
 use serde::Serialize;
 
-use super::{Limit, Name};
+use super::{Limit, Name, Volume};
 pub use crate::raw::{
     Capability, Checksums, RawCircle as Circle, RestartPolicy, Runtime, Seccomp, StatePlace,
 };
@@ -14,36 +14,31 @@ use crate::source::Span;
 const STOP_GRACE_NS: u64 = 2_000_000_000;
 
 /// An image by a name of the scenario's own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedImage {
     /// The name.
     pub name: Name,
     /// The image's source, as `constel image import` accepts it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The image's identity, by its configuration or manifest: `sha256:` and 64 digits.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// The place in the scenario file.
-    #[serde(skip)]
     pub(crate) place: (Span, String),
 }
 
 /// A rule about the software of nodes; later rules override earlier ones.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct NodeRule {
     /// The nodes that the rule applies to.
     pub of: NodesOf,
     /// The settings.
     pub set: RawNode,
     /// The place in the scenario file.
-    #[serde(skip)]
     pub(crate) place: (Span, String),
 }
 
 /// The nodes that a rule applies to.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq)]
 pub enum NodesOf {
     /// All satellites.
     Satellites,
@@ -60,17 +55,14 @@ pub enum NodesOf {
 }
 
 /// The nodes that a rule applies to: those that fulfil all of the given conditions.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct NodeSelection {
     /// Patterns of which each node's name matches one.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
     /// Shells that the nodes are part of: a constellation by its index in the scenario, and a shell by its
     /// index in the element set.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shells: Vec<(usize, u16)>,
     /// A circle that the nodes are over at lab time zero.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<Circle>,
 }
 
@@ -179,17 +171,6 @@ impl From<RawHealth> for Health {
     }
 }
 
-/// Something of the host that a container sees.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Volume {
-    /// The path as in the scenario: relative to its folder, or absolute.
-    pub host: String,
-    /// Absolute; without `.` and `..`.
-    pub at: String,
-    /// Whether it cannot be written there.
-    pub read_only: bool,
-}
-
 impl Container {
     /// The privileges of the container beyond the default ones, in words; empty for most.
     #[must_use]
@@ -284,15 +265,7 @@ pub(crate) fn software(node: RawNode) -> NodeSoftware {
         workdir: node.workdir,
         user: node.user,
         env: node.env.0.into_iter().collect(),
-        mounts: node
-            .mounts
-            .into_iter()
-            .map(|mount| Volume {
-                host: mount.host,
-                at: mount.at,
-                read_only: mount.read_only,
-            })
-            .collect(),
+        mounts: node.mounts,
         capabilities_added: bits(&capabilities.add),
         capabilities_dropped: bits(&capabilities.drop),
         seccomp: node.seccomp.unwrap_or_default(),

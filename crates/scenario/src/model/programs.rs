@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::Name;
 
 /// Something of the host that nodes see.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
     /// The path as in the scenario: relative to its folder, or absolute.
     pub host: String,
@@ -39,17 +39,10 @@ impl Limit {
 }
 
 /// Limits of a lab.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Limits {
     /// Limits of all nodes together.
     pub lab: Limit,
     /// Limits of single nodes, by name; none is above the lab's. Each limits something.
     pub nodes: Vec<(Name, Limit)>,
-}
-
-impl Limits {
-    /// Whether no limits are set.
-    pub(crate) fn are_default(&self) -> bool {
-        *self == Self::default()
-    }
 }

@@ -1,9 +1,12 @@
 //! How packets find their way.
 
-use constel_units::{DataSize, TimeSpan};
+use constel_units::TimeSpan;
 use serde::Serialize;
 
-use super::{Destinations, Family, Forwarding, Metric, Name, Software, TextFile};
+use super::{
+    Bfd, Destinations, Family, Forwarding, Metric, Name, Reaction, Restart, Software, Start,
+    TextFile,
+};
 
 /// How packets find their way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -64,17 +67,6 @@ pub struct Disjoint {
     pub between: [Name; 2],
     /// How many paths, 2..=8.
     pub paths: u8,
-}
-
-/// How nodes learn of unforeseen failures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Reaction {
-    /// Time until the ends of a link detect its failure.
-    pub detect: TimeSpan,
-    /// Time from receiving a message until it is forwarded and the routes follow.
-    pub processing: TimeSpan,
-    /// The largest number of hops of a message; `None`: it reaches all nodes.
-    pub reach: Option<u8>,
 }
 
 /// The source of the routes.
@@ -194,33 +186,4 @@ pub enum AreaSize {
     Planes(u16),
     /// The number of planes that have this number of satellites.
     Satellites(u32),
-}
-
-/// How fast daemons are started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Start {
-    /// Most tasks that run or wait for each processor before the next is started, at least 1.
-    pub load: u32,
-    /// The least time between two starts.
-    pub pace: TimeSpan,
-    /// Memory that stays free.
-    pub memory: DataSize,
-}
-
-/// Bidirectional Forwarding Detection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Bfd {
-    /// Time between two packets, a whole number of milliseconds.
-    pub interval: TimeSpan,
-    /// How many may be missing, at least 2.
-    pub multiplier: u8,
-}
-
-/// How daemons that end are started again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Restart {
-    /// Wait before the first start; doubled for each that follows.
-    pub after: TimeSpan,
-    /// Longest wait, at least `after`.
-    pub at_most: TimeSpan,
 }

@@ -1,10 +1,10 @@
 //! The rules of a box.
 
 use constel_link::rules::Rules;
+use serde_json::Value as Json;
 
 use super::InputFile;
 use crate::diagnostic::Diagnostic;
-use crate::raw::{RawRule, RawRuleFile};
 use crate::source::Source;
 
 /// A file of rules. Made by [`read_rules`](crate::read_rules).
@@ -14,8 +14,8 @@ pub struct RuleFile {
     pub seed: u64,
     /// The rules.
     pub rules: Rules,
-    /// The rules as written, all of them named.
-    pub raw: Vec<RawRule>,
+    /// The rules as they would be written to a file, all of them named.
+    pub written: Vec<Json>,
     /// The file itself and the files it names, with their hashes.
     pub inputs: Vec<InputFile>,
     /// Rules that are never reached, each with the rule that matches its frames before.
@@ -23,15 +23,4 @@ pub struct RuleFile {
     pub warnings: Vec<Diagnostic>,
     /// The file's name and text.
     pub source: Source,
-}
-
-impl RuleFile {
-    /// Returns the file again, with all names.
-    #[must_use]
-    pub fn to_raw(&self) -> RawRuleFile {
-        RawRuleFile {
-            seed: self.seed,
-            rules: self.raw.clone(),
-        }
-    }
 }

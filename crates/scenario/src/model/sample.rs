@@ -3,7 +3,6 @@
 use std::num::NonZeroU32;
 
 use constel_units::TimeSpan;
-use serde::Serialize;
 
 use super::{NodesNamed, Scenario, SourcePosition};
 use crate::glob::Glob;
@@ -11,7 +10,7 @@ use crate::raw::SampleMetric;
 use crate::source::{Source, Span};
 
 /// The recorded metrics and the sampling interval.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sampling {
     /// The sampling interval, 10 ms to 1 h.
     pub every: TimeSpan,

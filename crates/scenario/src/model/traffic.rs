@@ -1,12 +1,11 @@
 //! Flows and commands.
 
 use constel_units::{DataRate, DataSize, TimeSpan};
-use serde::Serialize;
 
 use super::{Destination, Family, Name, Transfer, TransferProtocol};
 
 /// Software that runs at a stated time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Flow {
     /// The flow's name, unique in the scenario.
     pub name: Name,
@@ -70,8 +69,7 @@ impl Flow {
 }
 
 /// The kind of a flow, with its settings.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Echo requests.
     Ping(Ping),
@@ -105,7 +103,7 @@ impl Action {
 }
 
 /// Echo requests from one node to another.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Ping {
     /// Who asks.
     pub from: Name,
@@ -122,8 +120,7 @@ pub struct Ping {
 }
 
 /// A program that sends echo requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PingTool {
     /// Constel's own.
     Probe {
@@ -135,7 +132,7 @@ pub enum PingTool {
 }
 
 /// An iperf3 client and its server. `Flow::length` is a whole number of seconds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Iperf3 {
     /// The sender.
     pub from: Name,
@@ -152,8 +149,7 @@ pub struct Iperf3 {
 }
 
 /// The traffic that an iperf3 flow sends.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
     /// TCP with this congestion control.
     Tcp {
@@ -168,7 +164,7 @@ pub enum Transport {
 }
 
 /// An HTTP download.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Http {
     /// The server, which sends.
     pub from: Name,
@@ -183,7 +179,7 @@ pub struct Http {
 }
 
 /// A command in a node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     /// The node.
     pub node: Name,

@@ -1,13 +1,12 @@
 //! Transfers, and the protocol functions of nodes on the path for them.
 
 use constel_units::{DataSize, Ratio};
-use serde::Serialize;
 
 use super::{Destination, Family, Name};
 pub use crate::raw::LeotpVariant;
 
 /// A download, measured at both ends: one-way delay of each record, throughput, and the sender's packets.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Transfer {
     /// The sender, which has the data and is the server.
     pub from: Name,
@@ -26,8 +25,7 @@ pub struct Transfer {
 }
 
 /// The transport protocol of a transfer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransferProtocol {
     /// LEOTP.
     Leotp(LeotpSettings),
@@ -41,7 +39,7 @@ pub enum TransferProtocol {
 }
 
 /// Parameters of LEOTP.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeotpSettings {
     /// The variant whose parameters are the defaults.
     pub variant: LeotpVariant,
@@ -62,7 +60,7 @@ impl LeotpSettings {
 }
 
 /// The protocol functions of nodes on the path, for the flows that pass them.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct PathFunctions {
     /// LEOTP Midnodes and TCP gateways; `None`: none.
     pub leotp: Option<Midnodes>,
@@ -73,19 +71,18 @@ pub struct PathFunctions {
 }
 
 /// The placement of Midnodes and gateways.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Midnodes {
     /// The nodes that are Midnodes.
     pub place: Placement,
     /// The two TCP gateways; `None`: none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub gateways: Option<[Gateway; 2]>,
     /// Their parameters.
     pub settings: LeotpSettings,
 }
 
 /// A TCP gateway: TCP connections from the hosts behind it to those behind the other one go over LEOTP.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gateway {
     /// A station or host.
     pub node: Name,
@@ -94,7 +91,7 @@ pub struct Gateway {
 }
 
 /// The placement of split TCP.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SplitTcp {
     /// The nodes with a proxy.
     pub place: Placement,
@@ -103,7 +100,7 @@ pub struct SplitTcp {
 }
 
 /// A choice of nodes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Placement {
     /// Share of the satellites.
     pub satellites: Ratio,

@@ -18,24 +18,19 @@ pub struct RawAddresses {
     pub paths: RawBlocks,
     /// Addresses of links between satellites, two for each link: an IPv4 block, or `none`. Default
     /// `10.128.0.0/9`, where cables follow the links between satellites.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<String>,
     /// Addresses of the radios between satellites and stations, all in one subnet: an IPv4 block, or `none`.
     /// Default `10.64.0.0/12`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ground: Option<String>,
     /// Addresses of cables, two for each: an IPv4 block, or `none`. Default `10.128.0.0/9`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cables: Option<String>,
     /// Addresses of ports in networks: an IPv4 block, or `none`. Default `10.96.0.0/12`. A single network has
     /// the whole block as its subnet. Several networks have a subnet each: equal parts of the block, in the
     /// order of the file. A network with more members than such a part holds has the smallest subnet that holds
     /// them; larger subnets come first then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub networks: Option<String>,
     /// Addresses of management ports (`networks.*.management`): an IPv4 block, /8 to /24. Default
     /// `10.112.0.0/12`. Each lab uses a subnet of it, which follows from the lab's name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub management: Option<String>,
 }
 
@@ -45,9 +40,7 @@ pub struct RawAddresses {
 #[schemars(rename = "Blocks")]
 pub struct RawBlocks {
     /// First address and prefix length, such as `10.0.0.0/10`; /8 to /24.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv4: Option<String>,
     /// First address and prefix length, such as `fdc0:57e1::/64`; /16 to /112.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv6: Option<String>,
 }

@@ -9,35 +9,23 @@ use super::link::yes;
 /// A queue discipline. Exactly one of its keys is given. Parameters have defaults if the algorithm defines
 /// them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(
-    rename = "Aqm",
-    extend("oneOf" = [
-        {"required": ["codel"]}, {"required": ["fq_codel"]}, {"required": ["red"]},
-        {"required": ["pie"]}, {"required": ["drd"]}, {"required": ["ce_threshold"]}
-    ])
-)]
-pub struct RawAqm {
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "Aqm")]
+pub enum RawAqm {
     /// Controlled Delay, RFC 8289.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub codel: Option<RawCodel>,
+    Codel(RawCodel),
     /// Flow Queue CoDel, RFC 8290; flows by IPv4 and IPv6 5-tuple.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fq_codel: Option<RawFqCodel>,
+    FqCodel(RawFqCodel),
     /// Random Early Detection (Floyd and Jacobson 1993).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub red: Option<RawRed>,
+    Red(RawRed),
     /// Proportional Integral controller Enhanced, RFC 8033.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pie: Option<RawPie>,
+    Pie(RawPie),
     /// NIST Net's Derivative Random Drop: the chance of a drop rises linearly with the number of waiting
     /// frames, from 0 at `min_frames` to 95 % at `max_frames` and above.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub drd: Option<RawDrd>,
+    Drd(RawDrd),
     /// First in, first out; a packet that waited longer than a threshold is marked (RFC 8257, section 3.1),
     /// never dropped, if its sender supports ECN.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ce_threshold: Option<RawCeThreshold>,
+    CeThreshold(RawCeThreshold),
 }
 
 /// Parameters of marking by a threshold.

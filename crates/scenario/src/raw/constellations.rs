@@ -1,12 +1,9 @@
 //! `constellations`: constellations, their orbits and their links.
 
-use std::borrow::Cow;
-
 use constel_topology::PlainPolicy;
 use constel_units::{Angle, DataRate, Length, Ratio, TimeSpan};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::link::{no_loss, yes};
 use super::{Name, OrNone, Preset, RawAccess, RawLink, RawNode, RawRadio};
@@ -14,26 +11,8 @@ use super::{Name, OrNone, Preset, RawAccess, RawLink, RawNode, RawRadio};
 /// A constellation. Exactly one of `preset`, `walker`, `tle`, `omm` and `ephemeris` gives its orbits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(
-    rename = "Constellation",
-    extend("oneOf" = [{"required": ["preset"]}, {"required": ["walker"]}, {"required": ["tle"]}, {"required": ["omm"]}, {"required": ["ephemeris"]}])
-)]
+#[schemars(rename = "Constellation")]
 pub struct RawConstellation {
-    /// A designed constellation by name, a Walker pattern like `walker`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub preset: Option<Preset>,
-    /// A regular pattern of circular orbits (two-body motion and the secular effect of J2).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub walker: Option<RawWalker>,
-    /// Real satellites from a file of two-line elements, propagated with SGP4.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tle: Option<RawElements>,
-    /// Real satellites from a file of orbit mean-elements messages, JSON or CSV, propagated with SGP4.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub omm: Option<RawElements>,
-    /// Objects with given positions: spacecraft, the Moon, aircraft with antennas to satellites.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ephemeris: Option<RawEphemeris>,
     /// Links between its satellites.
     pub isl: RawIsl,
     /// Whether any of its satellites has links to the ground. With `false` it only relays, and
@@ -41,26 +20,39 @@ pub struct RawConstellation {
     #[serde(default = "yes")]
     pub serves_ground: bool,
     /// Links between its satellites and the ground. Required unless `serves_ground` is `false`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gsl: Option<RawGsl>,
     /// Whether its satellites are nodes of the lab. With `false` they only serve as an underlay: networks use
     /// their links by `law: {over: NAME}`, and no other part of the scenario can name or use them.
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    #[serde(default = "yes")]
     pub nodes: bool,
     /// The software of its satellites.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<RawNode>,
+    /// The orbits.
+    #[serde(flatten)]
+    pub orbits: RawOrbits,
 }
 
-fn is_yes(answer: &bool) -> bool {
-    *answer
+/// The source of a constellation's orbits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RawOrbits {
+    /// A designed constellation by name, a Walker pattern like `walker`.
+    Preset(Preset),
+    /// A regular pattern of circular orbits (two-body motion and the secular effect of J2).
+    Walker(Walker),
+    /// Real satellites from a file of two-line elements, propagated with SGP4.
+    Tle(RawElements),
+    /// Real satellites from a file of orbit mean-elements messages, JSON or CSV, propagated with SGP4.
+    Omm(RawElements),
+    /// Objects with given positions: spacecraft, the Moon, aircraft with antennas to satellites.
+    Ephemeris(RawEphemeris),
 }
 
 /// A Walker constellation `i:T/P/F`: T satellites in P evenly spaced planes, phase factor F.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Walker")]
-pub struct RawWalker {
+pub struct Walker {
     /// Angle over which the planes' ascending nodes are spread.
     pub pattern: WalkerPattern,
     /// Inclination of every plane.
@@ -86,7 +78,6 @@ pub struct RawWalker {
     /// Angle from the ascending node of a plane to that of the next. Only for star patterns, where all planes
     /// together span less than 180 deg; the remaining angle is at the seam. Default `180 deg` / P (Iridium's
     /// planes are 31.6 deg apart, which leaves 22 deg).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 deg", "x-exclusive-maximum" = "180 deg"))]
     pub plane_spacing: Option<Angle>,
 }
@@ -128,18 +119,16 @@ pub struct RawEphemeris {
     #[schemars(length(min = 1))]
     pub file: String,
     /// The objects that fly, by name; `*` and `?` stand for any characters, and case does not matter. Default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10_000))]
     pub only: Option<Vec<String>>,
     /// Objects that do not fly, also of those in `only`, in the same form.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10_000))]
     pub except: Option<Vec<String>>,
     /// Whether one bad state of the file refuses the file: one that cannot be read, whose position is inside the Earth,
     /// whose instant is not later than that of the state before, or which contradicts the states beside it (by its velocity,
     /// or because the way would need more than 30 km/s). With `false` a bad state is a hole, in which the object has no
     /// links, and `constel check` counts the bad states.
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default)]
     pub strict: bool,
 }
 
@@ -156,32 +145,40 @@ pub struct RawElements {
     /// `shells` every object is used as it is, with any eccentricity: their names are
     /// `<constellation>-p00-s<slot>`, slots in the order of the file, and `isl.pattern` is `nearest`, `list` or
     /// `none`, because there are no planes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100))]
-    pub shells: Option<Vec<RawShell>>,
+    pub shells: Option<Vec<Shell>>,
     /// The objects that fly, by name or catalogue number, also as two-line elements print the number (`00005`, `A0001`); `*`
     /// and `?` stand for any characters, and case does not matter. Default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10_000))]
     pub only: Option<Vec<String>>,
     /// Objects that do not fly, also of those in `only`, in the same form.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10_000))]
     pub except: Option<Vec<String>>,
     /// Objects whose elements are farther than this from the start of the scenario are left out: SGP4 is
     /// accurate for a couple of weeks.
-    #[serde(default = "two_weeks", skip_serializing_if = "is_two_weeks")]
+    #[serde(default = "two_weeks")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "36500 d"))]
     pub max_age: TimeSpan,
     /// Whether an unreadable record makes the whole file an error. With `false` the other objects are used, and
     /// `constel check` counts and names the unreadable ones.
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default)]
     pub strict: bool,
+}
+
+impl RawOrbits {
+    /// The key and the elements of real satellites.
+    pub(crate) fn elements(&self) -> Option<(&'static str, &RawElements)> {
+        match self {
+            Self::Tle(elements) => Some(("tle", elements)),
+            Self::Omm(elements) => Some(("omm", elements)),
+            Self::Preset(_) | Self::Walker(_) | Self::Ephemeris(_) => None,
+        }
+    }
 }
 
 impl RawElements {
     /// The shells; none: objects fly as they are.
-    pub(crate) fn shells(&self) -> &[RawShell] {
+    pub(crate) fn shells(&self) -> &[Shell] {
         self.shells.as_deref().unwrap_or_default()
     }
 }
@@ -193,19 +190,11 @@ fn two_weeks() -> TimeSpan {
     TWO_WEEKS
 }
 
-fn is_two_weeks(span: &TimeSpan) -> bool {
-    *span == TWO_WEEKS
-}
-
-pub(crate) fn is_no(answer: &bool) -> bool {
-    !*answer
-}
-
 /// One shell of a set of real satellites.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Shell")]
-pub struct RawShell {
+pub struct Shell {
     /// Name of the shell, unique in its constellation.
     pub name: Name,
     /// Angle over which the planes are spread.
@@ -240,73 +229,61 @@ fn delta() -> WalkerPattern {
 /// Inter-satellite links.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "Isl")]
+#[schemars(
+    rename = "Isl",
+    extend("x-instead" = {
+        "nearest": "write `pattern: {nearest: VALUE}`",
+        "pairs": "write `pattern: {list: [{from: ..., to: ...}]}`"
+    })
+)]
 pub struct RawIsl {
     /// The rule by which satellites are linked.
     pub pattern: IslPattern,
     /// Whether the first and the last plane of a star pattern, which fly in opposite directions, are linked
     /// where range allows. Only for star patterns; default `false`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seam: Option<bool>,
     /// The satellite of the next plane (to the east, when ascending) that a satellite is linked with: this
     /// number of slots ahead of the satellite nearest in phase, or behind it if negative. Only for `pattern:
     /// plus-grid` of `preset` and `walker`; default `0`, the nearest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -1000, max = 1000))]
     pub slots_ahead: Option<i16>,
     /// Links between planes are off while either satellite is farther from the equator than
     /// this latitude. Default `none`: never off.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 deg", "x-maximum" = "90 deg"))]
     pub polar_cutoff: Option<OrNone<Angle>>,
     /// Longest distance a link bridges. Default `none`: as far as the line of sight reaches.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 km", "x-maximum" = "1000000 km"))]
     pub max_range: Option<OrNone<Length>>,
     /// The line of sight must stay this high above the Earth. Default `80 km`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 km", "x-maximum" = "1000 km"))]
     pub atmosphere: Option<Length>,
-    /// Most links of a satellite with `pattern: nearest`, which requires it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 4))]
-    pub nearest: Option<u8>,
-    /// The links of `pattern: list`, which requires it; at most four of each satellite.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 100_000))]
-    pub pairs: Option<Vec<RawPair>>,
     /// How far a laser terminal can turn in a second, in its satellite's frame of motion; a link whose ends
     /// pass each other faster is off. Default `none`: as fast as needed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 deg", "x-maximum" = "360 deg"))]
     pub max_slew_per_second: Option<OrNone<Angle>>,
     /// Time from when the ends of a link come within range until it is up. Default `0 s`. Links within range at
     /// lab time zero are up.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 h"))]
     pub acquisition: Option<TimeSpan>,
     /// Rate, queue and loss of each link, in each direction. Required unless `pattern` is `none`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<RawLink>,
 }
 
 /// The rule by which satellites are linked with each other.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IslPattern {
     /// Two links inside the plane (ahead and behind) and one to each adjacent plane.
     PlusGrid,
     /// Two links inside the plane and none to other planes.
     Ring,
-    /// Each satellite with its nearest other satellites of the shell that are within range (`nearest` sets
-    /// their number), by mean distance over an orbit; pairs are made at lab time zero and stay.
-    Nearest,
-    /// The pairs listed in `pairs`.
-    List,
     /// No link between satellites.
     None,
+    /// Each satellite with up to this number of other satellites of the shell, the nearest that are within range, by mean
+    /// distance over an orbit; pairs are made at lab time zero and stay.
+    Nearest(#[schemars(range(min = 1, max = 4))] u8),
+    /// These pairs; at most four links of each satellite.
+    List(#[schemars(length(min = 1, max = 100_000))] Vec<RawPair>),
 }
 
 /// Two satellites to be linked.
@@ -323,7 +300,13 @@ pub struct RawPair {
 /// Ground-satellite links.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "Gsl")]
+#[schemars(
+    rename = "Gsl",
+    extend("x-instead" = {
+        "hysteresis": "write `policy: {hysteresis: VALUE}`",
+        "slot": "write `policy: {scheduler: {slot: VALUE}}`"
+    })
+)]
 pub struct RawGsl {
     /// A satellite is used only while it stands at least this high above the station's horizon.
     #[schemars(extend("x-minimum" = "0 deg", "x-exclusive-maximum" = "90 deg"))]
@@ -331,24 +314,13 @@ pub struct RawGsl {
     /// The rule by which a station chooses its satellite. It must be equal in all constellations that one
     /// terminal uses.
     #[serde(default)]
-    pub policy: GslPolicy,
-    /// How much higher another satellite must stand. Required with `policy: hysteresis`, and only
-    /// there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-minimum" = "0 deg", "x-maximum" = "90 deg"))]
-    pub hysteresis: Option<Angle>,
-    /// Length of a slot of `policy: scheduler`, and only there; default `15 s`. A slot begins at
-    /// second 12 of each minute of UTC where slots fill minutes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "1 h"))]
-    pub slot: Option<TimeSpan>,
+    pub policy: RawPolicy,
     /// The cost of a change of satellite. It must be equal in all constellations that one terminal uses.
     #[serde(default)]
     pub handover: RawHandover,
     /// The number of links to the ground that a satellite can have at the same time. Stations are served in
     /// order of their names; if the policy keeps links, stations that have a link already come first. Without
     /// it there is no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
     pub beams: Option<u32>,
     /// A station does not use a satellite that it sees within this angle of the geostationary arc (18 deg in
@@ -360,15 +332,13 @@ pub struct RawGsl {
     pub link: RawLink,
     /// Total rate that a satellite can receive from the ground, and that it can send to it. The links share the
     /// total evenly: each has at most its share, computed at each step. Without it each link has its own rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 kbit/s", "x-maximum" = "400 Gbit/s"))]
     pub capacity: Option<DataRate>,
     /// Rate and loss by elevation, evaluated at each step, lowest first. Below the first step, `link` holds.
     #[serde(default)]
     #[schemars(length(max = 90))]
-    pub by_elevation: Vec<RawElevationStep>,
+    pub by_elevation: Vec<ElevationStep>,
     /// Radio that determines the rates of links, step by step. Without it, `link` and `by_elevation` do.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub radio: Option<RawRadio>,
     /// Access of stations that are no feeders: waits for turns and grants, a shared cell, gaps at handovers, losses and
     /// rates, as measured in real networks. Without it, links have the delay of light and the properties of `link`.
@@ -381,51 +351,33 @@ pub struct RawGsl {
 }
 
 /// How a station chooses its satellite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum GslPolicy {
-    /// A rule without settings.
-    Plain(PlainPolicy),
-    /// A rule with settings of its own.
-    Set(SetPolicy),
-}
-
-/// The rules with settings.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum SetPolicy {
-    /// Keeps its satellite until another stands higher by `hysteresis`.
-    Hysteresis,
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[schemars(rename = "GslPolicy")]
+pub enum RawPolicy {
+    /// Keeps its satellite until another stands higher by this angle.
+    Hysteresis(#[schemars(extend("x-minimum" = "0 deg", "x-maximum" = "90 deg"))] Angle),
     /// Every `slot` all stations choose at once: the highest satellite that stays until the slot
     /// ends. They keep it until then. Starlink's global scheduler has slots of 15 s, which begin at
     /// seconds 12, 27, 42 and 57 of each minute of UTC.
-    Scheduler,
+    Scheduler {
+        /// Length of a slot. A slot begins at second 12 of each minute of UTC where slots fill minutes.
+        #[serde(default = "fifteen_seconds")]
+        #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "1 h"))]
+        slot: TimeSpan,
+    },
+    /// A rule without settings.
+    #[serde(untagged)]
+    Plain(PlainPolicy),
 }
 
-impl Default for GslPolicy {
+fn fifteen_seconds() -> TimeSpan {
+    TimeSpan::from_ns(15_000_000_000)
+}
+
+impl Default for RawPolicy {
     fn default() -> Self {
         Self::Plain(PlainPolicy::default())
-    }
-}
-
-/// One list of words, so that files are checked against all of them.
-impl JsonSchema for GslPolicy {
-    fn schema_name() -> Cow<'static, str> {
-        "GslPolicy".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let words = [
-            PlainPolicy::json_schema(generator),
-            SetPolicy::json_schema(generator),
-        ];
-        let words = words
-            .iter()
-            .filter_map(|schema| schema.get("oneOf")?.as_array());
-        let words: Vec<Value> = words.flatten().cloned().collect();
-        json_schema!({"description": "How a station chooses its satellite.", "oneOf": words})
     }
 }
 
@@ -470,10 +422,10 @@ pub(super) fn no_time() -> TimeSpan {
 }
 
 /// The properties of a ground link from an elevation upwards.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ElevationStep")]
-pub struct RawElevationStep {
+pub struct ElevationStep {
     /// From this elevation up to that of the next step. Higher than that of the step before.
     #[schemars(extend("x-minimum" = "0 deg", "x-exclusive-maximum" = "90 deg"))]
     pub above: Angle,

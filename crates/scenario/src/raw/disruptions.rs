@@ -36,18 +36,14 @@ pub struct RawJamming {
     /// The network.
     pub network: Name,
     /// The node at the centre, of any kind.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeName>,
     /// Latitude of the centre.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "-90 deg", "x-maximum" = "90 deg"))]
     pub latitude: Option<Angle>,
     /// Longitude of the centre.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "-180 deg", "x-maximum" = "180 deg"))]
     pub longitude: Option<Angle>,
     /// Height of the centre above the WGS84 ellipsoid.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "-1 km", "x-maximum" = "1000000 km"))]
     pub altitude: Option<Length>,
     /// Radius of the sphere.

@@ -20,7 +20,6 @@ pub struct RawLinks {
     /// by up to this time, but the emulator saves the processor time that exactness costs with thousands of
     /// nodes. It counts as lateness. Only with `driver: relay`; default `0 s`: each frame leaves at its own
     /// time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 ms"))]
     pub grain: Option<TimeSpan>,
     /// Largest allowed lateness of frames: a run in which more than 1 % of the frames were later is not
@@ -33,14 +32,14 @@ pub struct RawLinks {
     /// processors for the lab. `auto` is one on a machine of up to 3 processors and for a lab on several
     /// machines, else a quarter of the processors and one more, 4 at most. Paths, losses and delays do not
     /// depend on the number. Only with `driver: relay`; each machine of a lab on several has this number.
-    #[serde(default, skip_serializing_if = "Threads::is_auto")]
+    #[serde(default)]
     pub threads: Threads,
     /// Whether the time that a node's network stack takes to pass a frame on is deducted. Only with `driver:
     /// relay`.
-    #[serde(default, skip_serializing_if = "StackTime::is_deducted")]
+    #[serde(default)]
     pub stack_time: StackTime,
     /// Whether interfaces of nodes lose their carrier when their link is down.
-    #[serde(default, skip_serializing_if = "PortCarrier::is_always")]
+    #[serde(default)]
     pub carrier: PortCarrier,
     /// A CSV file of lasers and cables that are switched off and on, by your own controller or recorded from a live policy. Columns:
     /// `t_s` (lab time), `a`, `b` (the nodes at its ends), `up` (`1` on, `0` off). A row holds until the next one of its link. A
@@ -65,12 +64,6 @@ pub enum PortCarrier {
     Follows,
 }
 
-impl PortCarrier {
-    pub(crate) fn is_always(&self) -> bool {
-        *self == PortCarrier::Always
-    }
-}
-
 /// The accounting of the time that nodes' network stacks take.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
@@ -86,12 +79,6 @@ pub enum StackTime {
     Added,
 }
 
-impl StackTime {
-    pub(crate) fn is_deducted(&self) -> bool {
-        *self == StackTime::Deducted
-    }
-}
-
 /// The number of the relay's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Threads {
@@ -100,12 +87,6 @@ pub enum Threads {
     Auto,
     /// So many.
     Count(u8),
-}
-
-impl Threads {
-    pub(crate) fn is_auto(&self) -> bool {
-        *self == Threads::Auto
-    }
 }
 
 impl Serialize for Threads {

@@ -15,58 +15,89 @@ use super::{EventKind, Name};
 /// verdict's reasons concern data that the expectation needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(
-    rename = "Expectation",
-    extend("oneOf" = [
-        {"required": ["succeeds"]}, {"required": ["alive"]}, {"required": ["still_running"]}, {"required": ["ended_early"]},
-        {"required": ["reachable"]}, {"required": ["delivery"]}, {"required": ["throughput"]}, {"required": ["round_trip"]},
-        {"required": ["agreement"]}, {"required": ["metric"]}, {"required": ["order"]}
-    ])
-)]
+#[schemars(rename = "Expectation")]
 pub struct RawExpectation {
     /// The expectation's name in reports, unique in the scenario.
     pub name: Name,
     /// The requirement that it verifies, in the author's words; it is written to JUnit's properties.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 200))]
     pub requirement: Option<String>,
+    /// The condition.
+    #[serde(flatten)]
+    pub what: RawExpected,
+}
+
+/// The condition of an expectation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RawExpected {
     /// This flow gave a result. A `run` gives one if its program ended with 0, or was still running when its
     /// time was over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub succeeds: Option<Name>,
+    Succeeds(Name),
     /// In these nodes (names or patterns with `*` and `?`) daemons, helpers, containers or programs of a `run`
     /// ran, and none ended before its time. Either the nodes alone, or `nodes` with `from` and `until`. In nodes
     /// of each name or pattern at least one must run in that time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub alive: Option<RawAlive>,
+    Alive(RawAlive),
     /// These programs were still running when their time was over: `run` flows, by names or patterns with `*` and `?`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 10_000), inner(length(min = 1, max = 64)))]
-    pub still_running: Option<Vec<String>>,
+    StillRunning(
+        #[schemars(length(min = 1, max = 10_000), inner(length(min = 1, max = 64)))] Vec<String>,
+    ),
     /// A program ended before its time was over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended_early: Option<RawEndedEarly>,
+    EndedEarly(RawEndedEarly),
     /// A ping was answered in time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reachable: Option<RawReachable>,
+    Reachable(RawReachable),
     /// Bounds of the share of a flow's packets that arrived.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delivery: Option<RawDelivery>,
+    Delivery(RawDelivery),
     /// Bounds of a flow's payload throughput.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub throughput: Option<RawThroughput>,
+    Throughput(RawThroughput),
     /// A quantile of a ping's round-trip times.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub round_trip: Option<RawRoundTrip>,
+    RoundTrip(RawRoundTrip),
     /// The outputs of several programs agree.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agreement: Option<RawAgreement>,
+    Agreement(RawAgreement),
     /// A quantile of numbers that a program printed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metric: Option<RawMetric>,
+    Metric(RawMetric),
     /// One event came before another.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub order: Option<RawOrder>,
+    Order(RawOrder),
+}
+
+/// A part of lab time: events in it, probes that were sent in it, lines that were printed in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Window {
+    /// Only from this lab time on. Default: from the beginning.
+    #[schemars(extend("x-minimum" = "0 s"))]
+    pub from: Option<TimeSpan>,
+    /// Only before this lab time. Default: to the end.
+    #[schemars(extend("x-exclusive-minimum" = "0 s"))]
+    pub until: Option<TimeSpan>,
+}
+
+impl Window {
+    /// Whether it is all of the time.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        self.from.is_none() && self.until.is_none()
+    }
+
+    /// Whether an instant of lab time, nanoseconds, is in it.
+    #[must_use]
+    pub fn has(&self, t_ns: i64) -> bool {
+        self.from.is_none_or(|from| t_ns >= from.ns())
+            && self.until.is_none_or(|until| t_ns < until.ns())
+    }
+
+    /// Whether a time from `begin` on and before `end` is in it, in part at least.
+    #[must_use]
+    pub fn meets(&self, begin: TimeSpan, end: TimeSpan) -> bool {
+        self.from.is_none_or(|from| end > from) && self.until.is_none_or(|until| begin < until)
+    }
+
+    /// Returns the window in words, to be appended; empty for all of the time.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let from = self.from.map_or(String::new(), |t| format!(" from {t}"));
+        let until = self.until.map_or(String::new(), |t| format!(" until {t}"));
+        from + &until
+    }
 }
 
 /// Nodes in which no program ends before its time.
@@ -81,14 +112,9 @@ pub enum RawAlive {
         /// The nodes: names or patterns with `*` and `?`.
         #[schemars(length(min = 1, max = 10_000), inner(length(min = 1, max = 64)))]
         nodes: Vec<String>,
-        /// Only programs that ended at this lab time or later. Default: the start.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schemars(extend("x-minimum" = "0 s"))]
-        from: Option<TimeSpan>,
-        /// Only programs that ended before this lab time. Default: the end.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[schemars(extend("x-exclusive-minimum" = "0 s"))]
-        until: Option<TimeSpan>,
+        /// The part of the run.
+        #[serde(flatten)]
+        window: Window,
     },
 }
 
@@ -100,21 +126,14 @@ pub struct RawEndedEarly {
     /// A `run`.
     pub flow: Name,
     /// The program's exit code. Default: any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 255))]
     pub code: Option<u8>,
     /// The number of the signal that killed it, such as 11 for SIGSEGV. Default: any. Not with `code`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64))]
     pub signal: Option<u8>,
-    /// It ended at this lab time or later. Default: the flow's start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-minimum" = "0 s"))]
-    pub from: Option<TimeSpan>,
-    /// It ended before this lab time. Default: the flow's end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-exclusive-minimum" = "0 s"))]
-    pub until: Option<TimeSpan>,
+    /// The part of lab time that counts.
+    #[serde(flatten)]
+    pub window: Window,
 }
 
 /// A ping was answered in time.
@@ -127,14 +146,9 @@ pub struct RawReachable {
     /// From the flow's start, or from `from`, to the first answer.
     #[schemars(extend("x-exclusive-minimum" = "0 s"))]
     pub within: TimeSpan,
-    /// Only answers to requests sent from this lab time on. Default: the flow's start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-minimum" = "0 s"))]
-    pub from: Option<TimeSpan>,
-    /// Only answers to requests sent before this lab time. Default: the flow's end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-exclusive-minimum" = "0 s"))]
-    pub until: Option<TimeSpan>,
+    /// The part of lab time that counts.
+    #[serde(flatten)]
+    pub window: Window,
 }
 
 /// Bounds of the share of a flow's packets that arrived: `at_least`, `at_most`, or both.
@@ -145,19 +159,12 @@ pub struct RawDelivery {
     /// A flow that counts its losses: `ping`, `iperf3` over UDP, `leotp`, `vivace`.
     pub flow: Name,
     /// Least share of the packets sent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<Ratio>,
     /// Largest share of the packets sent, for flows that a jammer or a partition must stop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<Ratio>,
-    /// Only packets that a `ping` sent from this lab time on. Default: from its start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-minimum" = "0 s"))]
-    pub from: Option<TimeSpan>,
-    /// Only packets that a `ping` sent before this lab time. Default: up to its end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-exclusive-minimum" = "0 s"))]
-    pub until: Option<TimeSpan>,
+    /// The part of lab time that counts.
+    #[serde(flatten)]
+    pub window: Window,
 }
 
 /// The outputs of several programs agree. Each program is a `run` that prints lines of comma-separated values
@@ -177,22 +184,14 @@ pub struct RawAgreement {
     pub value: String,
     /// Least share of agreeing keys, among the keys for which each flow has a value. If there are no such keys,
     /// the expectation fails.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<Ratio>,
     /// Largest share of agreeing keys. `at_least`, `at_most`, or both.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<Ratio>,
     /// The column with the time of each line, which `from` and `until` need.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<RawPrintedTime>,
-    /// Only lines of this lab time or later. Default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-minimum" = "0 s"))]
-    pub from: Option<TimeSpan>,
-    /// Only lines before this lab time. Default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-exclusive-minimum" = "0 s"))]
-    pub until: Option<TimeSpan>,
+    /// The part of lab time that counts.
+    #[serde(flatten)]
+    pub window: Window,
 }
 
 /// A quantile of numbers that a program printed, as lines of comma-separated values below a line of names,
@@ -209,24 +208,16 @@ pub struct RawMetric {
     /// The quantile, nearest rank: `50 %` is the median, `0 %` the least, `100 %` the largest.
     pub quantile: Ratio,
     /// The least allowed value, in the column's own unit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -1e12, max = 1e12))]
     pub at_least: Option<f64>,
     /// The largest allowed value.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -1e12, max = 1e12))]
     pub at_most: Option<f64>,
     /// The column with the time of each line, which `from` and `until` need.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<RawPrintedTime>,
-    /// Only lines of this lab time or later. Default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-minimum" = "0 s"))]
-    pub from: Option<TimeSpan>,
-    /// Only lines before this lab time. Default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-exclusive-minimum" = "0 s"))]
-    pub until: Option<TimeSpan>,
+    /// The part of lab time that counts.
+    #[serde(flatten)]
+    pub window: Window,
 }
 
 /// The time of a line that a program prints.
@@ -262,20 +253,12 @@ pub struct RawThroughput {
     /// A flow that carries payload.
     pub flow: Name,
     /// Over the flow's life, or from `from` to `until`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<DataRate>,
     /// No faster.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<DataRate>,
-    /// Only from this lab time on; not with `http`, which measures the transfer as a whole. Default: the flow's
-    /// start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-minimum" = "0 s"))]
-    pub from: Option<TimeSpan>,
-    /// Only before this lab time. Default: the flow's end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-exclusive-minimum" = "0 s"))]
-    pub until: Option<TimeSpan>,
+    /// The part of lab time that counts.
+    #[serde(flatten)]
+    pub window: Window,
 }
 
 /// A quantile of a ping's round-trip times.
@@ -288,21 +271,14 @@ pub struct RawRoundTrip {
     /// The quantile, nearest rank: `50 %` is the median, `100 %` the largest.
     pub quantile: Ratio,
     /// The least allowed time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 s"))]
     pub at_least: Option<TimeSpan>,
     /// The largest allowed time. `at_least`, `at_most`, or both.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 s"))]
     pub at_most: Option<TimeSpan>,
-    /// Only requests sent from this lab time on. Default: the flow's start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-minimum" = "0 s"))]
-    pub from: Option<TimeSpan>,
-    /// Only requests sent before this lab time. Default: the flow's end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-exclusive-minimum" = "0 s"))]
-    pub until: Option<TimeSpan>,
+    /// The part of lab time that counts.
+    #[serde(flatten)]
+    pub window: Window,
 }
 
 /// One event came before another.
@@ -315,17 +291,11 @@ pub struct RawOrder {
     /// The later one: the first of its kind after `first`.
     pub then: RawEventNamed,
     /// The longest time from the earlier event to the later one, in lab time. Default: any time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 s"))]
     pub within: Option<TimeSpan>,
-    /// Only events of this lab time or later. Default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-minimum" = "0 s"))]
-    pub from: Option<TimeSpan>,
-    /// Only events before this lab time. Default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-exclusive-minimum" = "0 s"))]
-    pub until: Option<TimeSpan>,
+    /// The part of lab time that counts.
+    #[serde(flatten)]
+    pub window: Window,
 }
 
 /// An event, given by its kind and its subject.
@@ -337,7 +307,6 @@ pub struct RawEventNamed {
     pub kind: EventKind,
     /// A name in the event: of a failure, node, link (`A - B`) or flow of this scenario. Default: any. Not with kinds
     /// that concern the lab as a whole.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100))]
     pub about: Option<String>,
 }

@@ -10,39 +10,26 @@ use super::{Name, NodeName, RawDisturbance, RawJamming, RawPartition};
 /// Exactly one of the other keys gives its target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(
-    rename = "Failure",
-    extend("oneOf" = [
-        {"required": ["nodes"]}, {"required": ["link"]}, {"required": ["satellites"]},
-        {"required": ["plane"]}, {"required": ["lasers"]}, {"required": ["stations"]},
-        {"required": ["region"]}, {"required": ["polar"]}, {"required": ["seam"]},
-        {"required": ["eclipse"]}, {"required": ["partition"]}, {"required": ["jamming"]},
-        {"required": ["disturbance"]}
-    ])
-)]
+#[schemars(rename = "Failure")]
 pub struct RawFailure {
     /// The failure's name, unique among failures: `constel link` prints it for every link that the failure
     /// removes, and random times depend on it.
     pub name: Name,
     /// The time of the failure, lab time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "366 d"))]
     pub at: Option<TimeSpan>,
     /// Duration of the failure. With `at` only; without it, for good.
-    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "for")]
     #[schemars(extend("x-exclusive-minimum" = "0 s", "x-maximum" = "366 d"))]
     pub length: Option<TimeSpan>,
     /// The failure happens again each time this has passed since its beginning. It is longer than `for`. Only with `at` and `for`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 s", "x-maximum" = "366 d"))]
     pub every: Option<TimeSpan>,
     /// Mean time from a repair to the next failure, exponentially distributed. Every object fails
     /// independently, at times that depend on the scenario's seed, this failure's name and the object's name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "3660 d"))]
     pub mtbf: Option<TimeSpan>,
     /// Mean time from a failure to its repair, exponentially distributed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "3660 d"))]
     pub mttr: Option<TimeSpan>,
     /// The nodes reboot: commands of `traffic` that run in them are killed when the failure begins. When it
@@ -50,46 +37,41 @@ pub struct RawFailure {
     /// same file. Routing daemons and the programs of containers continue. Only with `nodes`, `at` and `for`, without `every`.
     #[serde(default)]
     pub reboot: bool,
+    /// The target.
+    #[serde(flatten)]
+    pub what: RawTarget,
+}
+
+/// The target of a failure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RawTarget {
     /// These satellites or stations lose all their links.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 100_000))]
-    pub nodes: Option<Vec<NodeName>>,
+    Nodes(#[schemars(length(min = 1, max = 100_000))] Vec<NodeName>),
     /// One link between satellites, or one cable.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub link: Option<RawFailedLink>,
+    Link(RawFailedLink),
     /// All satellites of this constellation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub satellites: Option<Name>,
+    Satellites(Name),
     /// All satellites of a plane together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plane: Option<RawFailedPlane>,
+    Plane(RawFailedPlane),
     /// All links between satellites of this constellation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lasers: Option<Name>,
+    Lasers(Name),
     /// All stations.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stations: Option<AllStations>,
+    Stations(AllStations),
     /// Nodes or links over, or in, a circle on the ground (a solar storm, a rain cell).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub region: Option<RawRegion>,
+    Region(RawRegion),
     /// Links between satellites near the poles.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub polar: Option<RawPolar>,
+    Polar(RawPolar),
     /// All links across the seam of this constellation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seam: Option<Name>,
+    Seam(Name),
     /// Satellites that run on batteries: those in the Earth's shadow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub eclipse: Option<RawEclipse>,
+    Eclipse(RawEclipse),
     /// A partition of a network into groups without edges between them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub partition: Option<RawPartition>,
+    Partition(RawPartition),
     /// Members of a network within a sphere receive badly or nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub jamming: Option<RawJamming>,
+    Jamming(RawJamming),
     /// Edges of a network lose more, or have a longer delay.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disturbance: Option<RawDisturbance>,
+    Disturbance(RawDisturbance),
 }
 
 /// Satellites in the Earth's shadow (umbra) lose all their links, all the time or most of it.

@@ -33,7 +33,6 @@ pub struct RawGround {
     /// the station has no link). A row holds until the station's next one. Each antenna takes the first
     /// satellite of the list that can be used and that no other antenna of the station has. Before its first
     /// row, and at stations without rows, the policy chooses. Relative to the scenario file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub choices: Option<String>,
 }
@@ -44,7 +43,6 @@ pub struct RawGround {
 #[schemars(rename = "Host")]
 pub struct RawHost {
     /// The number of equal hosts at this place, named `<name>-<n>` instead of `<name>`, `n` from 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 2, max = 10_000))]
     pub count: Option<u32>,
     /// WGS84 geodetic latitude, north positive.
@@ -58,13 +56,11 @@ pub struct RawHost {
     #[schemars(extend("x-minimum" = "-1000 m", "x-maximum" = "20000 m"))]
     pub altitude: Length,
     /// The software of the host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<RawNode>,
     /// The name of an interface of the machine, a network card or a veth. The host is the device behind it, for
     /// example a computer, phone or modem that communicates through the lab. Constel creates no node for
     /// it. The host has one cable (to the station whose terminal it is), or is in one network (with the
     /// satellite whose payload it is).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 15))]
     pub attach: Option<String>,
 }
@@ -91,34 +87,27 @@ pub struct RawCable {
 #[schemars(rename = "Station")]
 pub struct RawStation {
     /// WGS84 geodetic latitude, north positive. Required unless the station moves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "-90 deg", "x-maximum" = "90 deg"))]
     pub latitude: Option<Angle>,
     /// Longitude, east positive. Required unless the station moves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "-180 deg", "x-maximum" = "180 deg"))]
     pub longitude: Option<Angle>,
     /// Height above the WGS84 ellipsoid. Default `0 m`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "-1000 m", "x-maximum" = "20000 m"))]
     pub altitude: Option<Length>,
     /// Positions of a moving station over time: it moves along the great circle from one waypoint to the next,
     /// and rests before the first and after the last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100_000))]
-    pub track: Option<Vec<RawWaypoint>>,
+    pub track: Option<Vec<Waypoint>>,
     /// Positions of a moving station from a CSV file with the columns `t_s` (lab time), `latitude_deg`,
     /// `longitude_deg` and optionally `altitude_m` (otherwise 0 m); relative to the scenario file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub track_file: Option<String>,
     /// The number of satellites that the station can use at the same time, of any constellation; default 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 32))]
     pub antennas: Option<u8>,
     /// The station's radios, each with its constellations, antennas, mask and rule. Without them the station
     /// has one radio for all constellations, with `antennas`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 16))]
     pub terminals: Option<Vec<RawTerminal>>,
     /// Whether it feeds the satellites of constellations with `bent_pipe`.
@@ -132,17 +121,16 @@ pub struct RawStation {
     /// Obstacles that hide parts of the station's sky.
     #[serde(default)]
     #[schemars(length(max = 360))]
-    pub obstacles: Vec<RawObstacle>,
+    pub obstacles: Vec<Obstacle>,
     /// The software of the station.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<RawNode>,
 }
 
 /// The position of a moving station at a time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Waypoint")]
-pub struct RawWaypoint {
+pub struct Waypoint {
     /// Lab time, later than that of the waypoint before.
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "366 d"))]
     pub at: TimeSpan,
@@ -159,10 +147,10 @@ pub struct RawWaypoint {
 }
 
 /// Something on a station's horizon.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Obstacle")]
-pub struct RawObstacle {
+pub struct Obstacle {
     /// Azimuth at which it begins, clockwise from north.
     #[schemars(extend("x-minimum" = "0 deg", "x-maximum" = "360 deg"))]
     pub from: Angle,
@@ -220,19 +208,15 @@ pub struct RawPlaces {
     #[schemars(length(min = 1))]
     pub file: String,
     /// The first rows of the file, up to this number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
     pub first: Option<u32>,
     /// These rows, each by its name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub names: Option<Vec<RawCity>>,
     /// The number of satellites that each can use at the same time; default 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 32))]
     pub antennas: Option<u8>,
     /// Radios of each, instead of `antennas`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 16))]
     pub terminals: Option<Vec<RawTerminal>>,
     /// Whether they feed the satellites of constellations with `bent_pipe`.

@@ -12,12 +12,10 @@ pub struct RawImage {
     /// The image's source, as `constel image import` accepts it; paths are relative to the scenario's folder. A
     /// missing image is imported when a lab needs it, except from an engine or a registry: fetch those with
     /// `constel image import`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub source: Option<String>,
     /// The image's identity: the digest of its configuration, as `constel image list` shows it, or of its
     /// manifest, as registries show it. An image of another digest is refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = "^sha256:[0-9a-f]{64}$"))]
     pub digest: Option<String>,
 }

@@ -12,15 +12,12 @@ use serde::{Deserialize, Serialize};
 #[schemars(rename = "Information")]
 pub struct RawInformation {
     /// Nodes of these kinds. Default: of all kinds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4))]
     pub classes: Option<Vec<NodeKind>>,
     /// Nodes of these names; `*` stands for any characters and `?` for one, as in `iridium-p00-*`. Default: of all names.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10_000), inner(length(min = 1, max = 64)))]
     pub nodes: Option<Vec<String>>,
     /// The part of the topology that the nodes receive. Default: `neighbourhood`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<TopologyScope>,
     /// How far the nodes look ahead: `orbit.json` has their coming positions, and `contacts.json` their coming links; those of all
     /// nodes with `topology: all`. Failures are not foreseen. Default: the nodes have neither file.
@@ -29,10 +26,9 @@ pub struct RawInformation {
     pub ahead: Option<TimeSpan>,
     /// Whether the nodes also receive their links in the form of OpenSN, as `opensn/NODE` and
     /// `opensn/NODE.json` in that folder; nodes made of images see it as `/share/topo` too. Default: `false`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opensn: Option<bool>,
     /// Data of the user's own, as files in `/run/constel/user`. `constel info put` changes them while the lab runs.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(length(max = 100))]
     pub user: Vec<RawUserFile>,
 }
@@ -91,12 +87,10 @@ pub struct RawUserFile {
     #[schemars(length(min = 1, max = 64))]
     pub name: String,
     /// The file's content.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1_048_576))]
     pub text: Option<String>,
     /// A file of the host with the content: text, at most 1 MiB. Relative to the scenario's folder, or
     /// absolute.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4095))]
     pub file: Option<String>,
 }

@@ -16,7 +16,6 @@ macro_rules! with_effects {
         pub struct $name {
             $($own)*
             /// Some frames are held back, so that others overtake them. No other key changes their order.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
             pub reorder: Option<RawReorder>,
             /// Chance that a frame arrives twice.
             #[serde(default = "no_loss" $($skip)*)]
@@ -58,15 +57,13 @@ pub struct RawLink {
     #[schemars(extend("x-minimum" = "1 kbit/s", "x-maximum" = "400 Gbit/s"))]
     pub rate: DataRate,
     /// A rate that changes over time, at which frames are served instead of `rate`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_law: Option<RawRateLaw>,
     /// Largest packet, headers of IP included: the MTU of the ports at its ends. At least 1280 B with IPv6. The
     /// drivers carry at most: relay 1998 B, edt 3392 B, netem 1500 B.
-    #[serde(default = "default_mtu", skip_serializing_if = "is_default_mtu")]
+    #[serde(default = "default_mtu")]
     #[schemars(extend("x-minimum" = "576 B", "x-maximum" = "9000 B"))]
     pub mtu: DataSize,
     /// Framing bytes that each frame takes on the link in addition to its own; at most 64 KiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 B", "x-maximum" = "64 KiB"))]
     pub overhead: Option<DataSize>,
     /// Bytes that may wait to be sent; a frame that does not fit is dropped (drop tail).
@@ -74,17 +71,14 @@ pub struct RawLink {
     #[schemars(extend("x-minimum" = "1514 B", "x-maximum" = "1 GiB"))]
     pub queue: DataSize,
     /// Frames that may wait to be sent, besides the limit in bytes. Without it there is no such limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000_000))]
     pub queue_frames: Option<u32>,
     /// Queue discipline. Without it the queue is first in, first out, and drops at its limits only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aqm: Option<RawAqm>,
     /// Chance that a frame is lost, each frame by itself.
     #[serde(default = "no_loss")]
     pub loss: Ratio,
     /// A loss law with memory, instead of `loss`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_law: Option<RawLossLaw>,
     /// Delay in addition to the light time, in each direction: processing, framing, refraction. By default
     /// light travels in a straight line at the vacuum speed, and nodes take no time. The air's refraction would
@@ -94,10 +88,8 @@ pub struct RawLink {
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
     pub extra_delay: TimeSpan,
     /// A recording of delays, instead of the light time and `extra_delay`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_trace: Option<RawDelayTrace>,
     /// Random addition to the delay of each frame. Frames stay in order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<RawJitter>,
 }
 }
@@ -129,10 +121,6 @@ fn default_mtu() -> DataSize {
     DataSize::from_bytes(1500)
 }
 
-pub(crate) fn is_default_mtu(mtu: &DataSize) -> bool {
-    *mtu == default_mtu()
-}
-
 fn default_queue() -> DataSize {
     DataSize::from_bytes(128 * 1024)
 }
@@ -143,32 +131,21 @@ pub(super) fn no_loss() -> Ratio {
 
 /// A rate as a function of lab time. Exactly one of its keys is given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(
-    rename = "RateLaw",
-    extend("oneOf" = [
-        {"required": ["square"]}, {"required": ["sine"]}, {"required": ["v_curve"]},
-        {"required": ["csv"]}, {"required": ["mahimahi"]}
-    ])
-)]
-pub struct RawRateLaw {
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "RateLaw")]
+pub enum RawRateLaw {
     /// Alternately high and low, high first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub square: Option<RawSquare>,
+    Square(RawSquare),
     /// A sine around a mean, in slots of 1 ms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sine: Option<RawSine>,
+    Sine(RawSine),
     /// A dip around each handover of a regular schedule, in slots of 1 ms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub v_curve: Option<RawVCurve>,
+    VCurve(RawVCurve),
     /// A recording of rates: a file with the header `t_s,rate_mbps` (or `t_ms`; `rate_bps`,
     /// `rate_kbps`, `rate_gbps`), and a time and the rate from it on in each line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub csv: Option<RawRateFile>,
+    Csv(RawRateFile),
     /// A recording of delivery opportunities in Mahimahi's format: each line has the millisecond at which 1504
     /// bytes can be sent. After the last it starts again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mahimahi: Option<RawFile>,
+    Mahimahi(RawFile),
 }
 
 /// Alternately high and low.
@@ -258,35 +235,22 @@ pub struct RawFile {
 
 /// A loss law. Exactly one of its keys is given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(
-    rename = "LossLaw",
-    extend("oneOf" = [
-        {"required": ["bit_errors"]}, {"required": ["gilbert_elliott"]}, {"required": ["four_state"]},
-        {"required": ["periodic"]}, {"required": ["pattern"]}, {"required": ["trace"]}
-    ])
-)]
-pub struct RawLossLaw {
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "LossLaw")]
+pub enum RawLossLaw {
     /// Chance that a bit is wrong, each by itself. A frame with any wrong bit, its Ethernet header's included, is lost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bit_errors: Option<Ratio>,
+    BitErrors(Ratio),
     /// Two states with a loss ratio each (Gilbert 1960, Elliott 1963).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gilbert_elliott: Option<RawGilbertElliott>,
+    GilbertElliott(RawGilbertElliott),
     /// Four states (Salsano, Ludovici, Ordine 2009): 1 received in a gap, 2 received in a burst, 3
     /// lost in a burst, 4 lost alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub four_state: Option<RawFourState>,
+    FourState(RawFourState),
     /// The last frames of every group of this many.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub periodic: Option<RawPeriodic>,
+    Periodic(RawPeriodic),
     /// Exactly these frames, in rising order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 100_000))]
-    pub pattern: Option<Vec<RawFrames>>,
+    Pattern(#[schemars(length(min = 1, max = 100_000))] Vec<RawFrames>),
     /// A recording: a file with 0 (arrived) or 1 (lost) in each line; after the last it starts again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace: Option<RawFile>,
+    Trace(RawFile),
 }
 
 /// Parameters of the Gilbert-Elliott law.
@@ -354,7 +318,6 @@ pub struct RawFrames {
     #[schemars(range(min = 1, max = 4_000_000_000u32))]
     pub first: u32,
     /// The last one; default: the first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 4_000_000_000u32))]
     pub last: Option<u32>,
 }
@@ -381,46 +344,37 @@ pub struct RawDelayTrace {
 /// `pareto_normal` with one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(
-    rename = "Jitter",
-    extend("oneOf" = [
-        {"required": ["uniform"]}, {"required": ["normal"]}, {"required": ["pareto"]},
-        {"required": ["pareto_normal"]}, {"required": ["quantiles"]}, {"required": ["trace"]}
-    ])
-)]
+#[schemars(rename = "Jitter")]
 pub struct RawJitter {
-    /// Uniformly distributed, up to this time less or more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
-    pub uniform: Option<TimeSpan>,
-    /// Normal around 0 with this deviation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
-    pub normal: Option<TimeSpan>,
-    /// Pareto with tail index 3, mean 0 and this deviation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
-    pub pareto: Option<TimeSpan>,
-    /// A quarter normal, three quarters Pareto, with this deviation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
-    pub pareto_normal: Option<TimeSpan>,
-    /// A measured distribution: its quantiles at equal steps of probability, the first at 0 and the
-    /// last at 1, not falling.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 2, max = 10_000))]
-    pub quantiles: Option<Vec<TimeSpan>>,
-    /// A recording of additions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace: Option<RawDelayTrace>,
     /// Time in which the correlation halves; without it, frames are independent. Not with `trace`, which has a
     /// correlation of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 s", "x-maximum" = "1 h"))]
     pub half_life: Option<TimeSpan>,
     /// The treatment of a frame that would arrive before one that was sent earlier.
     #[serde(default)]
     pub order: JitterOrder,
+    /// The law.
+    #[serde(flatten)]
+    pub law: RawJitterLaw,
+}
+
+/// The law of a jitter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RawJitterLaw {
+    /// Uniformly distributed, up to this time less or more.
+    Uniform(#[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))] TimeSpan),
+    /// Normal around 0 with this deviation.
+    Normal(#[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))] TimeSpan),
+    /// Pareto with tail index 3, mean 0 and this deviation.
+    Pareto(#[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))] TimeSpan),
+    /// A quarter normal, three quarters Pareto, with this deviation.
+    ParetoNormal(#[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))] TimeSpan),
+    /// A measured distribution: its quantiles at equal steps of probability, the first at 0 and the
+    /// last at 1, not falling.
+    Quantiles(#[schemars(length(min = 2, max = 10_000))] Vec<TimeSpan>),
+    /// A recording of additions.
+    Trace(RawDelayTrace),
 }
 
 /// Some frames are held back.

@@ -28,14 +28,13 @@ pub struct RawBoxScenario {
     #[serde(default = "first_seed")]
     pub seed: u64,
     /// How long the box runs. Without it, until it is stopped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 s", "x-maximum" = "366 d"))]
     pub duration: Option<TimeSpan>,
     /// The interfaces or machines that the box joins, and its rules.
     #[serde(rename = "box")]
     pub middlebox: RawBox,
     /// Commands that run in the machines at stated times.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(length(max = 10_000))]
     pub traffic: Vec<RawCommand>,
 }
@@ -50,12 +49,10 @@ pub struct RawBoxScenario {
 )]
 pub struct RawBox {
     /// Interfaces of this host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 2, max = 16), inner(length(min = 1, max = 15)))]
     pub interfaces: Option<Vec<String>>,
     /// Machines, each a network namespace whose `eth0` is plugged into the box. The lab creates and removes
     /// them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 2, max = 16))]
     pub machines: Option<Vec<RawMachine>>,
     /// The box is a hub: a switch between all interfaces, which learns addresses. The forward direction of a
@@ -63,7 +60,6 @@ pub struct RawBox {
     #[serde(default)]
     pub hub: bool,
     /// The box is an IP router between at most eight interfaces or machines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub router: Option<RawRouter>,
     /// All frames go through the box, the host's own too. Only with `interfaces`.
     #[serde(default)]
@@ -124,11 +120,11 @@ pub struct RawMachine {
     #[schemars(length(min = 1, max = 16), inner(length(min = 1)))]
     pub addresses: Vec<String>,
     /// Default gateways: each an address in the machine's network, at most one of IPv4 and one of IPv6.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(length(max = 2), inner(length(min = 1)))]
     pub gateways: Vec<String>,
     /// Settings of its kernel, by their names below `net`: `net.ipv4.tcp_rmem: 4096 131072 1400000`.
-    #[serde(default, skip_serializing_if = "RawSettings::is_empty")]
+    #[serde(default)]
     pub settings: RawSettings,
 }
 
@@ -140,10 +136,6 @@ pub struct RawSettings(pub BTreeMap<String, String>);
 impl RawSettings {
     /// The pattern of their names, for the JSON schema.
     const PATTERN: &'static str = "^net(\\.[A-Za-z0-9_-]+)+$";
-
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 
     /// Why a text is not the name of a setting.
     pub(crate) fn wrong_name(name: &str) -> Option<&'static str> {

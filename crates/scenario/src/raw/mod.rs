@@ -49,26 +49,27 @@ pub use addresses::{RawAddresses, RawBlocks};
 pub use aqm::*;
 pub(crate) use constellations::TWO_WEEKS;
 pub use constellations::{
-    GslPolicy, HandoverKind, IslPattern, RawCrossShell, RawElevationStep, RawPair, SetPolicy,
+    ElevationStep, HandoverKind, IslPattern, RawCrossShell, RawPair, RawPolicy,
 };
 pub use constellations::{
-    RawConstellation, RawElements, RawEphemeris, RawGsl, RawHandover, RawIsl, RawShell, RawWalker,
-    WalkerPattern,
+    RawConstellation, RawElements, RawEphemeris, RawGsl, RawHandover, RawIsl, RawOrbits, Shell,
+    Walker, WalkerPattern,
 };
 pub use destination::{Destination, DestinationError, PathOf};
 pub use disruptions::{RawDisturbance, RawJamming, RawPartition};
 pub use driver::{DriverChoice, PortCarrier, RawLinks, StackTime, Threads};
 pub use events::{EventKind, EventSubject};
 pub use expect::{
-    RawAgreement, RawAlive, RawDelivery, RawEndedEarly, RawEventNamed, RawExpectation, RawMetric,
-    RawOrder, RawPrintedClock, RawPrintedTime, RawReachable, RawRoundTrip, RawThroughput,
+    RawAgreement, RawAlive, RawDelivery, RawEndedEarly, RawEventNamed, RawExpectation, RawExpected,
+    RawMetric, RawOrder, RawPrintedClock, RawPrintedTime, RawReachable, RawRoundTrip,
+    RawThroughput, Window,
 };
 pub use failures::{
     AllStations, RawEclipse, RawFailedLink, RawFailedPlane, RawFailure, RawPolar, RawRegion,
-    RegionHits,
+    RawTarget, RegionHits,
 };
 pub use ground::{
-    RawCable, RawCity, RawGround, RawHost, RawObstacle, RawPlaces, RawStation, RawWaypoint,
+    Obstacle, RawCable, RawCity, RawGround, RawHost, RawPlaces, RawStation, Waypoint,
 };
 pub use images::RawImage;
 pub use information::{NodeKind, RawInformation, RawUserFile, TopologyScope};
@@ -78,35 +79,35 @@ pub use middlebox::{
     RawBox, RawBoxScenario, RawCommand, RawMachine, RawMachineRun, RawRouter, RawRouterPort,
     RawRouterRoute, RawSettings,
 };
-pub use networks::{
-    ChannelAccess, NetworkMedium, RawChannel, RawCrosslink, RawLaw, RawNetwork, RawRangeStep,
-};
+pub use networks::{Access, Channel, NetworkMedium, RangeStep, RawCrosslink, RawLaw, RawNetwork};
 pub use node_name::NodeName;
 pub use nodes::{
     Capability, Checksums, Environment, RawCapabilities, RawCircle, RawHealth, RawNode, RawNodes,
-    RawOverride, RawShare, RawStop, RawVolume, RestartPolicy, Runtime, Seccomp, StatePlace,
-    StopSignal,
+    RawOverride, RawShare, RawStop, RestartPolicy, Runtime, Seccomp, StatePlace, StopSignal,
+    Volume,
 };
 pub use preset::Preset;
 pub use programs::{RawLimits, RawMount, RawNodeLimits};
 pub use radio::{Polarization, RawCarrier, RawModcod, RawRadio};
 pub use routing::{
-    Destinations, Family, Forwarding, Metric, RawAreas, RawBfd, RawDisjoint, RawGroundTimers,
-    RawOspf, RawReaction, RawRestart, RawRouting, RawStart, RawSystem, RawTimers, RoutingMode,
-    RoutingProtocol, Software,
+    Bfd, Destinations, Family, Forwarding, Metric, RawAreas, RawDisjoint, RawGroundTimers, RawOspf,
+    RawRouting, RawSystem, RawTimers, Reaction, Restart, RoutingMode, RoutingProtocol, Software,
+    Start,
 };
 pub use rules::{
     OneOrMore, PassOrDrop, PathPreset, RawAction, RawMatch, RawPath, RawRule, RawRuleFile,
 };
 pub use sample::{RawSample, SampleMetric};
 pub(crate) use spacecraft::numbered;
-pub use spacecraft::{FormationPreset, RawChief, RawFormation, RawRelative, RawRelativeElements};
+pub use spacecraft::{
+    Chief, FormationPreset, RawFormation, RawPositions, RelativeElements, RelativeState,
+};
 pub use terminals::RawTerminal;
-pub use traffic::{PingTool, Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun};
+pub use traffic::{PingTool, Protocol, RawFlow, RawHttp, RawIperf3, RawKind, RawPing, RawRun};
 pub use transfer::{LeotpVariant, RawLeotp, RawTcp, RawVivace};
 pub use transport::{RawMidnodes, RawSplitTcp, RawTransport};
 pub use via::{RawPlace, RawRain, RawVia, SkyName};
-pub use weather::{RawRecording, RawWeather};
+pub use weather::{RawRainfall, RawRecording, RawWeather};
 
 /// A scenario: constellations, the nodes on the ground, the software that runs, and the duration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -128,7 +129,6 @@ pub struct RawScenario {
     pub start: Utc,
     /// How long the lab runs after lab time zero. A whole number of steps. Without it the lab has no end: `constel up` starts
     /// it, and `check` and `plan` consider its first hour.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 s", "x-maximum" = "366 d"))]
     pub duration: Option<TimeSpan>,
     /// Time between two topologies. Between them delays change smoothly along the orbits.
@@ -143,7 +143,7 @@ pub struct RawScenario {
     #[serde(default)]
     pub constellations: BTreeMap<Name, RawConstellation>,
     /// Spacecraft in formation: formations by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub spacecraft: BTreeMap<Name, RawFormation>,
     /// Links between shells.
     #[serde(default)]
@@ -153,7 +153,7 @@ pub struct RawScenario {
     #[serde(default)]
     pub ground: RawGround,
     /// Further ports of nodes, and the edges between them: networks by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub networks: BTreeMap<Name, RawNetwork>,
     /// Rain at stations.
     #[serde(default)]
@@ -182,18 +182,18 @@ pub struct RawScenario {
     pub transport: RawTransport,
     /// Files and folders of the host that programs in nodes see at another place, or that would otherwise be
     /// hidden from them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(length(max = 1000))]
     pub mounts: Vec<RawMount>,
     /// Resource limits of programs in nodes.
     #[serde(default)]
     pub limits: RawLimits,
     /// Nodes whose programs receive information about themselves, their links, and changes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(length(max = 1000))]
     pub information: Vec<RawInformation>,
     /// Images by names of the scenario's own, each with its source and identity.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub images: BTreeMap<Name, RawImage>,
     /// The software of nodes: the host's programs, or container images.
     #[serde(default)]
@@ -203,14 +203,13 @@ pub struct RawScenario {
     #[schemars(length(max = 10_000))]
     pub traffic: Vec<RawFlow>,
     /// Metrics of interfaces and edges that are recorded while the lab runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<RawSample>,
     /// Effect of a lost machine on a lab that runs on several. Default: `end`.
-    #[serde(default, skip_serializing_if = "OnMachineLoss::is_default")]
+    #[serde(default)]
     pub on_machine_loss: OnMachineLoss,
     /// Expectations that the finished run is checked against; `constel test` judges them, `constel run` does
     /// not.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(length(max = 1000))]
     pub expect: Vec<RawExpectation>,
 }
@@ -232,7 +231,7 @@ pub struct RawClock {
     #[serde(default)]
     pub hold: ClockHold,
     /// How time passes. `--time` replaces it.
-    #[serde(default, skip_serializing_if = "ClockTime::is_default")]
+    #[serde(default)]
     pub time: ClockTime,
 }
 
@@ -248,13 +247,6 @@ pub enum ClockTime {
     /// `constel run` starts the lab in a guest kernel whose clock stands still while any program computes. Results are
     /// the same on any host.
     Virtual,
-}
-
-impl ClockTime {
-    /// Returns whether time passes as on the host's clock.
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// The condition for the start of lab time zero.
@@ -289,12 +281,4 @@ pub enum OnMachineLoss {
     /// lost with the machine. Nodes that are pinned to the machine, and nodes that no other machine has room
     /// for, stay lost.
     Move,
-}
-
-impl OnMachineLoss {
-    /// Whether this is the default.
-    #[must_use]
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }

@@ -1,5 +1,6 @@
 //! `networks`: named sets of nodes with one additional port each, and the rule of the edges between them.
 
+use constel_topology::radio::Budget;
 use constel_units::{DataRate, Decibels, FigureOfMerit, Frequency, Length, Power, Ratio, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::constellations::no_time;
 use super::link::no_loss;
 use super::radio::{no_decibels, twenty_percent};
-use super::{Name, RawLink, RawModcod};
+use super::{Name, RawCarrier, RawLink, RawModcod};
 
 /// A network: each of its members has one port in it, `net0` for its first network. A frame goes to the member
 /// with the destination's MAC address; broadcasts and multicasts go to every member that the sender has an edge
@@ -22,7 +23,7 @@ pub struct RawNetwork {
     pub members: Vec<String>,
     /// Members that are not in the network when the lab starts, by name or pattern: they have the port and no
     /// edges until `constel network join` adds them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(length(max = 10_000), inner(length(min = 1, max = 64)))]
     pub away: Vec<String>,
     /// The medium that joins the members.
@@ -30,19 +31,16 @@ pub struct RawNetwork {
     pub medium: NetworkMedium,
     /// The rule that determines the edges and their delays. Required with every `medium` but `switched`, which
     /// excludes it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub law: Option<RawLaw>,
     /// Rate, queue and loss of each edge; with `medium: shared` rate and queue are those of each member's
     /// radio. Required with every `medium` but `switched`, which excludes it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<RawLink>,
     /// How members share the channel. Only with `medium: shared`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub channel: Option<RawChannel>,
+    pub channel: Option<Channel>,
     /// Gives each member one more port, `mgmt0`, by which this machine and the member reach each other, for
     /// commands and telemetry. It is not emulated, no route of the lab uses it, and members do not reach each
     /// other by it. The addresses are from `addresses.management`.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub management: bool,
 }
 
@@ -66,23 +64,17 @@ pub enum NetworkMedium {
     Switched,
 }
 
-/// How members share a channel.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// How members share the channel.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "Channel")]
-pub struct RawChannel {
+#[schemars(extend("x-instead" = {
+    "slot": "write it in `access`, for example `access: {tdma: {slot: VALUE}}`",
+    "window": "write `access: {csma: {window: VALUE}}`"
+}))]
+pub struct Channel {
     /// When a member may send.
     #[serde(default)]
-    pub access: ChannelAccess,
-    /// Length of a slot. Required with `slotted-aloha` and `tdma`, where a frame with its guard must fit in one; default `20 us`
-    /// with `csma`; not with `aloha`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-minimum" = "1 us", "x-maximum" = "10 s"))]
-    pub slot: Option<TimeSpan>,
-    /// The number of slots from which a member draws its wait, for each frame. Only with `csma`; default 32.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 65_536))]
-    pub window: Option<u32>,
+    pub access: Access,
     /// Duration of the preamble before the bits of each frame.
     #[serde(default = "no_time")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 s"))]
@@ -98,21 +90,53 @@ pub struct RawChannel {
 }
 
 /// When a member of a channel may send.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum ChannelAccess {
-    /// When the channel has been idle for `guard` and then for a number of slots that the member draws for each
-    /// frame. There are no acknowledgements and so no retransmissions.
-    #[default]
-    Csma,
-    /// In its own slots; slots go round in the order of the members.
-    Tdma,
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[schemars(rename = "ChannelAccess")]
+pub enum Access {
     /// At once.
     Aloha,
+    /// When the channel has been idle for `guard` and then for a number of slots that the member draws for each
+    /// frame. There are no acknowledgements and so no retransmissions.
+    Csma {
+        /// Length of a slot. The default is that of 802.11b.
+        #[serde(default = "csma_slot")]
+        #[schemars(extend("x-minimum" = "1 us", "x-maximum" = "10 s"))]
+        slot: TimeSpan,
+        /// The number of slots from which a member draws its wait, for each frame.
+        #[serde(default = "csma_window")]
+        #[schemars(range(min = 1, max = 65_536))]
+        window: u32,
+    },
+    /// In its own slots; slots go round in the order of the members.
+    Tdma {
+        /// Length of a slot. A frame with its guard must fit in one.
+        #[schemars(extend("x-minimum" = "1 us", "x-maximum" = "10 s"))]
+        slot: TimeSpan,
+    },
     /// At the beginning of the next slot.
-    SlottedAloha,
+    SlottedAloha {
+        /// Length of a slot. A frame with its guard must fit in one.
+        #[schemars(extend("x-minimum" = "1 us", "x-maximum" = "10 s"))]
+        slot: TimeSpan,
+    },
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Self::Csma {
+            slot: csma_slot(),
+            window: csma_window(),
+        }
+    }
+}
+
+fn csma_slot() -> TimeSpan {
+    TimeSpan::from_ns(20_000)
+}
+
+fn csma_window() -> u32 {
+    32
 }
 
 /// The rule of a network's edges. Exactly one of `matrix`, `range` and `over`.
@@ -130,33 +154,28 @@ pub struct RawLaw {
     /// `to`, `delay_ms` and optionally `rate_bit_per_s` and `loss_ratio`, which replace `link`'s if the cell is not
     /// empty. Its optional column `t_s` is the lab time from which lines hold and replace the earlier ones, in order
     /// of time. Before the first time no edge exists. The letter case of the columns' names does not matter.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub matrix: Option<String>,
     /// Members that are at most this far apart and in line of sight have an edge; its delay is the light time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 km", "x-maximum" = "1000000 km"))]
     pub range: Option<Length>,
     /// Members are joined by the shortest paths over this constellation, computed at each step: an edge has the
     /// sum of the delays of its path's links, and the least of their rates and of `link`'s. The satellites on
     /// the path are no hops. Members are on the ground; each uses the satellites that the constellation's `gsl`
     /// would select for a station.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<Name>,
     /// Least height of the line of sight between two members above the Earth, a sphere of the equator's radius;
     /// less if one of them is lower itself. Only with `range`; default `0 km`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 km", "x-maximum" = "1000 km"))]
     pub atmosphere: Option<Length>,
     /// Rate and loss by distance, evaluated at each step, nearest first; nearer than the first, `link` holds.
     /// Only with `range`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(length(max = 100))]
-    pub by_range: Vec<RawRangeStep>,
+    pub by_range: Vec<RangeStep>,
     /// Rate and loss by link budget, evaluated at each step: the rate of the modulation and coding that the
     /// distance allows, up to `link.rate`; if it allows none there is no edge. Only with `range`, and instead
     /// of `by_range`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub radio: Option<RawCrosslink>,
 }
 
@@ -185,7 +204,6 @@ pub struct RawCrosslink {
     #[serde(default)]
     pub modcod: RawModcod,
     /// With `modcod: dvb-s2`: always this MODCOD instead of the best, such as `8PSK 3/4`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub fixed: Option<String>,
     /// Bandwidth on top of the symbol rate.
@@ -197,11 +215,32 @@ pub struct RawCrosslink {
     pub margin: Decibels,
 }
 
+impl RawCrosslink {
+    pub(crate) fn budget(&self) -> Budget {
+        let Self {
+            frequency,
+            eirp,
+            g_over_t,
+            bandwidth,
+            losses,
+            ..
+        } = *self;
+        let carrier = RawCarrier {
+            frequency,
+            eirp,
+            g_over_t,
+            bandwidth,
+            losses,
+        };
+        carrier.budget()
+    }
+}
+
 /// The properties of an edge from a distance on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "RangeStep")]
-pub struct RawRangeStep {
+pub struct RangeStep {
     /// From this distance up to that of the next step. Farther than that of the step before.
     #[schemars(extend("x-exclusive-minimum" = "0 km", "x-maximum" = "1000000 km"))]
     pub beyond: Length,

@@ -18,16 +18,13 @@ use super::programs::yes;
 #[schemars(rename = "Nodes")]
 pub struct RawNodes {
     /// All satellites.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub satellites: Option<RawNode>,
     /// All ground stations.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stations: Option<RawNode>,
     /// All hosts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<RawNode>,
     /// Nodes by name, shell or place; these settings apply after all others.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(length(max = 10_000))]
     pub overrides: Vec<RawOverride>,
 }
@@ -39,16 +36,13 @@ pub struct RawNodes {
 #[schemars(rename = "Override")]
 pub struct RawOverride {
     /// Names of nodes; `*` stands for any characters, `?` for one. Each matches at least one node.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10_000))]
     pub nodes: Option<Vec<String>>,
     /// Satellites of these shells: names of constellations, or `<constellation>-<shell>` of an element file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1_000))]
     pub shells: Option<Vec<Name>>,
     /// Satellites that are over this circle on the ground at lab time zero; they keep the settings when they
     /// move on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<RawCircle>,
     /// The settings of these nodes.
     pub set: RawNode,
@@ -77,78 +71,61 @@ pub struct RawCircle {
 #[schemars(rename = "Node")]
 pub struct RawNode {
     /// The isolation of the node. Default: `oci` if it has an `image`, else `netns`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Runtime>,
     /// The node's image: a name of `images`, or a name as in `constel image list`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub image: Option<String>,
     /// The program that the node runs; the image's `command` is then left out too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1000))]
     pub entrypoint: Option<Vec<String>>,
     /// The program's arguments, or the program with its arguments if there is no `entrypoint`; without a shell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1000))]
     pub command: Option<Vec<String>>,
     /// The working directory; absolute. It is created if it is missing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4095))]
     pub workdir: Option<String>,
     /// The user of the node's programs: `user` or `user:group`, by the image's names or by numbers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub user: Option<String>,
     /// Variables of its environment, besides the image's and those of other settings.
-    #[serde(default, skip_serializing_if = "Environment::is_empty")]
+    #[serde(default)]
     pub env: Environment,
     /// Files and folders of the host that its programs see, besides those of other settings.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(length(max = 1000))]
-    pub mounts: Vec<RawVolume>,
+    pub mounts: Vec<Volume>,
     /// More or fewer capabilities than the default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<RawCapabilities>,
     /// The system calls that its programs may make. Default `default`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seccomp: Option<Seccomp>,
     /// Whether programs that its programs execute get no more rights than they have: no `setuid` file, no file
     /// with capabilities. Default `true`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_new_privileges: Option<bool>,
     /// Whether the kernel notifies the node's programs at once of changes of interfaces, addresses and routes.
     /// The kernel offers each change to every listener of the machine, so that thousands of routing daemons
     /// cost each other more than their protocol does. With `false` binding a netlink socket fails, and BIRD
     /// polls instead; not with FRR or `ip`. Only with `runtime: oci`; programs started by `exec` are notified
     /// all the same. Default `true`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_events: Option<bool>,
     /// Whether Constel restores changes that programs in the node make to its network stack: removed
     /// interfaces, their names, MTUs and MAC addresses, addresses, neighbours, computed routes and the rules by
     /// which they are found. With `false` such a change is reported and stays, for software that manages its
     /// stack by itself. Nodes without an image have this key too. Default `true`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore: Option<bool>,
     /// TCP, UDP and SCTP checksums of the frames that the node sends: `partial`, as over any veth, or `full`. A switch in user
     /// space, which forwards frames as it sees them, needs `full` in the nodes that send the frames. Such a node sends TCP in
     /// single frames and has a few times less throughput. Nodes without an image have this key too. Default `partial`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksums: Option<Checksums>,
     /// Resource limits of its programs. Nodes without an image have this key too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<RawShare>,
     /// Whether its program is started again when it ends: after a second, then after twice as long each time up
     /// to 30 s. The wait is a second again once the program has run for 30 s. Default `never`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<RestartPolicy>,
     /// Health check of its program. Without it there is no check, whatever the image has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<RawHealth>,
     /// How its program is stopped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<RawStop>,
     /// Storage of the files that its programs write over the image's files. Default `memory`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<StatePlace>,
 }
 
@@ -173,7 +150,7 @@ pub enum Runtime {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Volume")]
-pub struct RawVolume {
+pub struct Volume {
     /// The file or folder of the host; relative to the scenario's folder, or absolute.
     #[schemars(length(min = 1, max = 4095))]
     pub host: String,
@@ -193,11 +170,11 @@ pub struct RawVolume {
 #[schemars(rename = "Capabilities")]
 pub struct RawCapabilities {
     /// More.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(length(max = 64))]
     pub add: Vec<Capability>,
     /// Capabilities to remove; they are removed first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     #[schemars(length(max = 64))]
     pub drop: Vec<Capability>,
 }
@@ -222,7 +199,6 @@ pub enum Seccomp {
 #[schemars(rename = "Health")]
 pub struct RawHealth {
     /// The command of the check, without a shell. Default: the image's, if it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1000))]
     pub command: Option<Vec<String>>,
     /// From the program's start to the first run, and from the end of one run to the start of the next.
@@ -266,7 +242,6 @@ fn health_retries() -> u32 {
 pub struct RawStop {
     /// The signal. Default: the image's, or else `TERM`. A program that has not set an action for the signal is
     /// killed at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<StopSignal>,
     /// The longest time that the program may take before it is killed.
     #[serde(default = "stop_grace")]
@@ -318,21 +293,17 @@ impl StopSignal {
 #[schemars(rename = "Share")]
 pub struct RawShare {
     /// Processors: `0.5` is half of one. From 0.01 to 4096.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 16))]
     pub cpu: Option<String>,
     /// Memory, including the files that they keep in memory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 MiB", "x-maximum" = "64 TiB"))]
     pub memory: Option<DataSize>,
     /// Processes and threads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 4_194_304))]
     pub pids: Option<u32>,
     /// Size of files that it may keep in memory: files written over the image's files, unless `state` is
     /// `disk`, and files in `/tmp`, `/run` and `/dev/shm`. Nodes with an image only. Without it a node may use
     /// all that the lab has: half of the machine's memory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 MiB", "x-maximum" = "64 TiB"))]
     pub files: Option<DataSize>,
 }
@@ -386,10 +357,6 @@ pub struct Environment(pub BTreeMap<String, String>);
 impl Environment {
     /// The pattern of their names, for the JSON schema.
     const PATTERN: &'static str = "^[A-Za-z_][A-Za-z0-9_]*$";
-
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 
     /// Why a text is not the name of a variable.
     pub(crate) fn wrong_name(name: &str) -> Option<&'static str> {

@@ -26,7 +26,6 @@ pub struct RawMount {
     #[serde(default = "yes")]
     pub read_only: bool,
     /// The nodes whose programs see it. Default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10_000))]
     pub nodes: Option<Vec<NodeName>>,
 }
@@ -41,16 +40,14 @@ pub(super) fn yes() -> bool {
 #[schemars(rename = "Limits")]
 pub struct RawLimits {
     /// Memory, including files in `/tmp`, `/run` and `/dev/shm`. Default: three quarters of the machine's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "16 MiB", "x-maximum" = "64 TiB"))]
     pub memory: Option<DataSize>,
     /// Processes and threads. Default: 4,096 and 64 for each node, but at most three quarters of the processes
     /// that the machine can number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 16, max = 4_194_304))]
     pub processes: Option<u32>,
     /// Lower limits of the programs of one node, by the node's name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub nodes: BTreeMap<Name, RawNodeLimits>,
 }
 
@@ -60,11 +57,9 @@ pub struct RawLimits {
 #[schemars(rename = "NodeLimits")]
 pub struct RawNodeLimits {
     /// Memory. Default: no limit of the node's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 MiB", "x-maximum" = "64 TiB"))]
     pub memory: Option<DataSize>,
     /// Processes and threads. Default: no limit of the node's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 4_194_304))]
     pub processes: Option<u32>,
 }

@@ -1,5 +1,6 @@
 //! `gsl.radio`: ground links by link budget.
 
+use constel_topology::radio::Budget;
 use constel_units::{Decibels, FigureOfMerit, Frequency, Power, Ratio, Temperature};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,6 @@ pub struct RawRadio {
     #[serde(default)]
     pub modcod: RawModcod,
     /// With `modcod: dvb-s2`: always this MODCOD instead of the best, such as `8PSK 3/4`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub fixed: Option<String>,
     /// Bandwidth on top of the symbol rate.
@@ -37,7 +37,6 @@ pub struct RawRadio {
     pub gases: bool,
     /// Noise temperature of the stations' receivers, for which `down.g_over_t` holds in clear sky: rain then
     /// adds noise of its own. Without it the noise of rain is left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 K", "x-maximum" = "100000 K"))]
     pub system_temperature: Option<Temperature>,
 }
@@ -55,7 +54,7 @@ pub(super) fn no_decibels() -> Decibels {
 }
 
 /// One direction of a radio link.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Carrier")]
 pub struct RawCarrier {
@@ -75,6 +74,18 @@ pub struct RawCarrier {
     #[serde(default = "no_decibels")]
     #[schemars(extend("x-minimum" = "0 dB", "x-maximum" = "100 dB"))]
     pub losses: Decibels,
+}
+
+impl RawCarrier {
+    pub(crate) fn budget(&self) -> Budget {
+        Budget {
+            eirp_dbw: self.eirp.dbw(),
+            g_over_t_db_per_k: self.g_over_t.db_per_k(),
+            frequency_hz: self.frequency.hz(),
+            bandwidth_hz: self.bandwidth.hz(),
+            other_losses_db: self.losses.db(),
+        }
+    }
 }
 
 /// Modulation and coding.

@@ -14,13 +14,10 @@ use super::{Name, NodeName};
 #[schemars(rename = "Routing")]
 pub struct RawRouting {
     /// The source of the routes. Default `computed`; left out when `daemon` is given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<RoutingMode>,
     /// The routing software that runs in every node, instead of `mode`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub daemon: Option<Software>,
     /// The routing protocol of the daemons. Only with `daemon`; default `ospf`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<RoutingProtocol>,
     /// The Internet protocols of the nodes.
     #[serde(default = "both_families")]
@@ -30,19 +27,15 @@ pub struct RawRouting {
     /// between two of them, and over the ground links of stations whose satellites belong to another system. At
     /// least two, of which exactly one has no `nodes`: all other nodes belong to it. Only with daemons;
     /// default: one for all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minProperties" = 2))]
     pub systems: Option<BTreeMap<Name, RawSystem>>,
     /// The nodes that routes lead to. Only with `mode: computed`; default `ground`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destinations: Option<Destinations>,
     /// The metric of a path's length. Only with `mode: computed`; default `delay`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<Metric>,
     /// Most next hops of a route (equal-cost multipath): nodes distribute flows among neighbours with the same
     /// number of hops to the destination, by addresses, protocol and ports. Only with `metric: hops`; default
     /// 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 16))]
     pub paths: Option<u8>,
     /// A CSV file of routes chosen beforehand, by a Python function or by your own controller. Columns: `t_s`
@@ -51,59 +44,47 @@ pub struct RawRouting {
     /// destination. A route exists while its whole path does: each hop has a link at that time, and the path
     /// reaches the destination. Relative to the scenario file. Only with `mode: computed`, instead of `metric`
     /// and `paths`, without `reaction`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub choices: Option<String>,
     /// The forwarding engine of the nodes. Only with `mode: computed`; default `tables`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forwarding: Option<Forwarding>,
     /// Links that go down stay up this long after the routes have left them, so that no packet in transit is
     /// lost. Links that fail go down at once all the same. Shorter than `step`.
     /// Only with `mode: computed`; default `0 s`: links go down at once, routes follow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 s"))]
     pub drain: Option<TimeSpan>,
     /// Orbit-aware link state: nodes forward by the predicted sky, and learn of failures by messages that
     /// spread hop by hop. Only with `mode: computed`; default: all nodes know of a failure at the step in which
     /// it happens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reaction: Option<RawReaction>,
+    pub reaction: Option<Reaction>,
     /// Pairs of nodes with several paths that share no node but these two, by name. For each path both nodes
     /// get one more address, named `<node>.<pair>.<path>`, and routes to it follow that path only. Only with
     /// `mode: computed` and without `reaction`; default: none.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub disjoint: BTreeMap<Name, RawDisjoint>,
     /// Timers of OSPF. Only with OSPF daemons; default `{hello: 1 s, dead: 4 s}`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ospf: Option<RawOspf>,
     /// Timers of the other protocols (IS-IS, Babel, BGP between autonomous systems). Default
     /// `{hello: 1 s, dead: 4 s}`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timers: Option<RawTimers>,
     /// Bidirectional Forwarding Detection (RFC 5880) on every link. Only with daemons; default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bfd: Option<RawBfd>,
+    pub bfd: Option<Bfd>,
     /// Whether daemons that end are started again. Only with daemons; default: a dead daemon stays dead, and
     /// the run is not trustworthy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub restart: Option<RawRestart>,
+    pub restart: Option<Restart>,
     /// How fast daemons are started. Only with daemons; default `{load: 16, pace: 0 s, memory: 512 MiB}`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start: Option<RawStart>,
+    pub start: Option<Start>,
     /// Whether the kernel notifies daemons at once of changes of interfaces, addresses and routes. The kernel
     /// offers each change to every listener of the host, so that thousands of daemons cost each other more than
     /// their protocol does. With `false` daemons poll every minute; failures in a lab happen in the links,
     /// which no kernel notices. Only with BIRD; default `true`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_events: Option<bool>,
     /// The longest convergence time of the routes, from when the links are up, daemons' start included: if
     /// routes have not converged by then, the run ends. Only with daemons; default `120 s`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "24 h"))]
     pub within: Option<TimeSpan>,
     /// A file with your own template of the daemons' configuration, which replaces the supplied one (Jinja
     /// syntax). Only with daemons.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
 }
 
@@ -245,10 +226,10 @@ pub enum Destinations {
 }
 
 /// How nodes learn of unforeseen failures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Reaction")]
-pub struct RawReaction {
+pub struct Reaction {
     /// Time from a failure or repair until the nodes at the link's ends detect it.
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 h"))]
     pub detect: TimeSpan,
@@ -257,7 +238,6 @@ pub struct RawReaction {
     pub processing: TimeSpan,
     /// The largest number of hops of a message. Nodes beyond continue to forward as predicted, which can make
     /// loops. Default: messages reach all nodes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 255))]
     pub reach: Option<u8>,
 }
@@ -286,7 +266,6 @@ pub struct RawSystem {
     pub asn: u32,
     /// The system's hosts and stations. Left out in the one system to which all other nodes belong, satellites
     /// among them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub nodes: Option<Vec<Name>>,
     /// The system's route reflectors (RFC 4456): its border routers then have sessions with these instead of
@@ -319,13 +298,11 @@ pub struct RawOspf {
     pub tick: TimeSpan,
     /// Other timers for ground links, whose handovers are repaired when their dead time ends; default: the same
     /// as those of lasers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ground: Option<RawGroundTimers>,
     /// Divides every shell into areas: groups of neighbouring planes, totally stubby, and two rows of
     /// satellites through all planes as their backbone. Shells are then networks of their own, joined by
     /// stations that are gateways. Only with `daemon: bird`; several shells exclude cables and `systems`;
     /// default: one area for everything.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub areas: Option<RawAreas>,
 }
 
@@ -365,20 +342,18 @@ pub struct RawGroundTimers {
 #[schemars(rename = "Areas")]
 pub struct RawAreas {
     /// The largest number of planes in an area.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub planes: Option<u16>,
     /// The largest number of satellites in an area, in whole planes, but at least one plane.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub satellites: Option<u32>,
 }
 
 /// How fast daemons are started.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Start")]
-pub struct RawStart {
+pub struct Start {
     /// The next daemon is started when at most this number of tasks per processor run or wait for it: the
     /// daemons started before have then done their immediate work. Tasks of other programs count, but delay the
     /// start by at most 50 ms each time.
@@ -396,7 +371,7 @@ pub struct RawStart {
     pub memory: DataSize,
 }
 
-impl Default for RawStart {
+impl Default for Start {
     fn default() -> Self {
         Self {
             load: sixteen(),
@@ -448,10 +423,10 @@ impl Default for RawTimers {
 }
 
 /// Bidirectional Forwarding Detection.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Bfd")]
-pub struct RawBfd {
+pub struct Bfd {
     /// Time between two packets, in each direction.
     #[serde(default = "bfd_interval")]
     #[schemars(extend("x-minimum" = "10 ms", "x-maximum" = "60 s"))]
@@ -471,10 +446,10 @@ fn bfd_multiplier() -> u8 {
 }
 
 /// How daemons that end are started again.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Restart")]
-pub struct RawRestart {
+pub struct Restart {
     /// Wait before the first start; twice as long before each that follows.
     #[serde(default = "one_second")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 h"))]

@@ -47,7 +47,6 @@ fn is_first_seed(seed: &u64) -> bool {
 #[schemars(rename = "Rule")]
 pub struct RawRule {
     /// The rule's name, which no other rule has. Default: `rule-` and its number, counted from 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Name>,
     /// The frames that the rule matches, in the forward direction: from the box's first interface to its
     /// second. In reverse `in` and `out`, `src` and `dst`, `sport` and `dport`, `smac` and `dmac` change
@@ -59,13 +58,10 @@ pub struct RawRule {
     )]
     pub matching: RawMatch,
     /// The action on matching frames in both directions: `pass`, `drop`, or a path.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub both: Option<RawAction>,
     /// The action on forward frames. Without it, and without `both`, the rule does not match forward frames.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forward: Option<RawAction>,
     /// The action on reverse frames.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse: Option<RawAction>,
 }
 
@@ -225,49 +221,37 @@ with_effects! {
 #[schemars(rename = "Path")]
 pub struct RawPath {
     /// Delay. Without it and without `preset`, none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "60 s"))]
     pub delay: Option<TimeSpan>,
     /// The delay of a kind of orbit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<PathPreset>,
     /// A path through a constellation, instead of `delay`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<RawVia>,
     /// Bits per second on the wire, Ethernet header included. Without it and without `rate_law`, frames are not
     /// queued.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 kbit/s", "x-maximum" = "400 Gbit/s"))]
     pub rate: Option<DataRate>,
     /// A rate that changes over time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_law: Option<RawRateLaw>,
     /// Framing bytes that each frame takes in addition to its own; at most 64 KiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 B", "x-maximum" = "64 KiB"))]
     pub overhead: Option<DataSize>,
     /// Bytes that may wait to be sent; a frame that does not fit is dropped. Default `128 KiB`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1514 B", "x-maximum" = "1 GiB"))]
     pub queue: Option<DataSize>,
     /// Frames that may wait to be sent, besides the limit in bytes. Without it there is no such limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000_000))]
     pub queue_frames: Option<u32>,
     /// Queue discipline. Without it the queue is first in, first out, and drops at its limits only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aqm: Option<RawAqm>,
     /// Chance that a frame is lost, each frame by itself.
     #[serde(default = "no_loss", skip_serializing_if = "is_none")]
     pub loss: Ratio,
     /// A loss law with memory, instead of `loss`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_law: Option<RawLossLaw>,
     /// A recording of delays, instead of `delay`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_trace: Option<RawDelayTrace>,
     /// Random addition to the delay of each frame. Frames stay in order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<RawJitter>,
 }
 }

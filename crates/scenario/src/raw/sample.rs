@@ -17,15 +17,12 @@ pub struct RawSample {
     pub every: TimeSpan,
     /// Nodes whose interfaces are sampled: names, with `*` for any characters and `?` for one. Default: all;
     /// `[]`: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 10_000), inner(length(min = 1, max = 64)))]
     pub interfaces: Option<Vec<String>>,
     /// Nodes whose outgoing edges are sampled. Default: all; `[]`: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 10_000), inner(length(min = 1, max = 64)))]
     pub edges: Option<Vec<String>>,
     /// The recorded metrics. Default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 22))]
     pub metrics: Option<Vec<SampleMetric>>,
 }

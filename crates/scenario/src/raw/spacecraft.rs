@@ -4,7 +4,6 @@ use constel_units::{Angle, Length, Speed, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::constellations::is_no;
 use super::{Name, RawNode};
 
 /// A formation: 2 to 100 spacecraft with the names `<formation>-<n>`, `n` from 0. Exactly one of `preset`,
@@ -12,68 +11,60 @@ use super::{Name, RawNode};
 /// ground; `networks` link them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(
-    rename = "Formation",
-    extend("oneOf" = [{"required": ["preset"]}, {"required": ["relative"]}, {"required": ["elements"]}, {"required": ["tle"]}, {"required": ["ephemeris"]}])
-)]
+#[schemars(rename = "Formation")]
 pub struct RawFormation {
     /// The orbit of the chief. The craft start beside it at lab time zero. Required with `preset`, `relative`
     /// and `elements`, and only there. From then on each craft moves by itself under the Earth's gravity with
     /// J2, J3 and J4, without station keeping and without drag.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub orbit: Option<RawChief>,
-    /// A formation by name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub preset: Option<FormationPreset>,
+    pub orbit: Option<Chief>,
     /// The number of craft. Required with `preset: string-of-pearls`, `preset: circumnavigation`, `tle` and
     /// `ephemeris` (whose files must have this number), and only there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 2, max = 100))]
     pub craft: Option<u32>,
     /// The size of the formation: the distance from craft to craft of `string-of-pearls` and `starling`
     /// (default 64 km), the radius of `circumnavigation`, the edge of `tetrahedron`. Only with `preset`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "10 m", "x-maximum" = "200 km"))]
     pub size: Option<Length>,
-    /// Position of each craft relative to the chief at lab time zero, in Clohessy and Wiltshire's terms with
-    /// curvilinear coordinates: distances along and across the orbit are arcs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 2, max = 100))]
-    pub relative: Option<Vec<RawRelative>>,
-    /// The relative orbital elements of each craft at lab time zero, times the chief's semi-major axis (D'Amico 2010).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 2, max = 100))]
-    pub elements: Option<Vec<RawRelativeElements>>,
-    /// A file of two-line elements, relative to the scenario file: its objects in their order, propagated with SGP4.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1))]
-    pub tle: Option<String>,
     /// The longest time from the epoch of a craft's elements to the start of the scenario, before or after it: SGP4 is
     /// accurate for a couple of weeks. Older elements are an error, as a formation has all of its craft. Only with `tle`;
     /// default: `14 d`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "36500 d"))]
     pub max_age: Option<TimeSpan>,
-    /// A file of positions, relative to the scenario file: a CCSDS Orbit Ephemeris Message or CSV, as of
-    /// `constellations.NAME.ephemeris`; its objects in their order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1))]
-    pub ephemeris: Option<String>,
     /// Whether one record or state of the file that cannot be read refuses the file. With `false`, bad records are counted by
     /// `constel check` as long as the others are as many as `craft`, and bad states are holes, as of
     /// `constellations.NAME.ephemeris`. Only with `tle` and `ephemeris`.
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default)]
     pub strict: bool,
     /// The software of its craft.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<RawNode>,
+    /// The positions.
+    #[serde(flatten)]
+    pub from: RawPositions,
+}
+
+/// The source of the positions of a formation's craft.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RawPositions {
+    /// A formation by name.
+    Preset(FormationPreset),
+    /// Position of each craft relative to the chief at lab time zero, in Clohessy and Wiltshire's terms with
+    /// curvilinear coordinates: distances along and across the orbit are arcs.
+    Relative(#[schemars(length(min = 2, max = 100))] Vec<RelativeState>),
+    /// The relative orbital elements of each craft at lab time zero, times the chief's semi-major axis (D'Amico 2010).
+    Elements(#[schemars(length(min = 2, max = 100))] Vec<RelativeElements>),
+    /// A file of two-line elements, relative to the scenario file: its objects in their order, propagated with SGP4.
+    Tle(#[schemars(length(min = 1))] String),
+    /// A file of positions, relative to the scenario file: a CCSDS Orbit Ephemeris Message or CSV, as of
+    /// `constellations.NAME.ephemeris`; its objects in their order.
+    Ephemeris(#[schemars(length(min = 1))] String),
 }
 
 /// A circular orbit at lab time zero, and the place on it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ChiefOrbit")]
-pub struct RawChief {
+pub struct Chief {
     /// Height above the equatorial radius of WGS84 (6378.137 km).
     #[schemars(extend("x-minimum" = "150 km", "x-maximum" = "100000 km"))]
     pub altitude: Length,
@@ -112,10 +103,10 @@ pub enum FormationPreset {
 }
 
 /// The position of a craft relative to the chief.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Relative")]
-pub struct RawRelative {
+pub struct RelativeState {
     /// Height above the chief.
     #[serde(default = "no_length")]
     #[schemars(extend("x-minimum" = "-200 km", "x-maximum" = "200 km"))]
@@ -134,7 +125,6 @@ pub struct RawRelative {
     pub radial_speed: Speed,
     /// Rate of `along`. Default: the rate at which the craft does not drift along the orbit (-2 n `radial`, and
     /// as much energy as the chief has).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "-200 m/s", "x-maximum" = "200 m/s"))]
     pub along_speed: Option<Speed>,
     /// Rate of `cross`.
@@ -144,10 +134,10 @@ pub struct RawRelative {
 }
 
 /// Relative orbital elements times the chief's semi-major axis.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "RelativeElements")]
-pub struct RawRelativeElements {
+pub struct RelativeElements {
     /// Difference of semi-major axes.
     #[serde(default = "no_length")]
     #[schemars(extend("x-minimum" = "-200 km", "x-maximum" = "200 km"))]
@@ -185,12 +175,14 @@ fn no_speed() -> Speed {
 impl RawFormation {
     /// Returns the number of craft, if the formation gives a valid one.
     pub(crate) fn count(&self) -> Option<u32> {
-        match self.preset {
-            Some(FormationPreset::Tetrahedron | FormationPreset::Starling) => Some(4),
-            _ => {
-                let listed = self.relative.as_ref().map(Vec::len);
-                let listed = listed.or(self.elements.as_ref().map(Vec::len));
-                listed.and_then(|n| u32::try_from(n).ok()).or(self.craft)
+        match &self.from {
+            RawPositions::Preset(FormationPreset::Tetrahedron | FormationPreset::Starling) => {
+                Some(4)
+            }
+            RawPositions::Relative(states) => u32::try_from(states.len()).ok(),
+            RawPositions::Elements(elements) => u32::try_from(elements.len()).ok(),
+            RawPositions::Preset(_) | RawPositions::Tle(_) | RawPositions::Ephemeris(_) => {
+                self.craft
             }
         }
     }

@@ -10,13 +10,7 @@ use super::{Destination, Family, Name, NodeName, RawLeotp, RawTcp, RawVivace};
 /// kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(
-    rename = "Traffic",
-    extend("oneOf" = [
-        {"required": ["ping"]}, {"required": ["iperf3"]}, {"required": ["http"]}, {"required": ["leotp"]},
-        {"required": ["tcp"]}, {"required": ["vivace"]}, {"required": ["run"]}
-    ])
-)]
+#[schemars(rename = "Traffic")]
 pub struct RawFlow {
     /// Name of the flow in results and events, unique in the scenario.
     pub name: Name,
@@ -27,27 +21,29 @@ pub struct RawFlow {
     #[serde(rename = "for")]
     #[schemars(extend("x-exclusive-minimum" = "0 s"))]
     pub length: TimeSpan,
+    /// The kind of the flow.
+    #[serde(flatten)]
+    pub kind: RawKind,
+}
+
+/// The kind of a flow, with its settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RawKind {
     /// Echo requests and their round-trip times.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ping: Option<RawPing>,
+    Ping(RawPing),
     /// Bulk or constant-rate traffic and its throughput.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub iperf3: Option<RawIperf3>,
+    Iperf3(RawIperf3),
     /// A download.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub http: Option<RawHttp>,
+    Http(RawHttp),
     /// A download over LEOTP, with the events on its path.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub leotp: Option<RawLeotp>,
+    Leotp(RawLeotp),
     /// A download over TCP, measured as `leotp` is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tcp: Option<RawTcp>,
+    Tcp(RawTcp),
     /// A download over UDP with PCC Vivace, measured as `leotp` is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vivace: Option<RawVivace>,
+    Vivace(RawVivace),
     /// Any command.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<RawRun>,
+    Run(RawRun),
 }
 
 /// Echo requests and their round-trip times.
@@ -64,7 +60,6 @@ pub struct RawPing {
     #[schemars(extend("x-minimum" = "2 ms", "x-maximum" = "1 h"))]
     pub interval: TimeSpan,
     /// Internet protocol. Default: the first of `routing.families`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<Family>,
     /// Bytes of payload in a request, without the headers of UDP or ICMP and of IP.
     #[serde(default = "ping_size")]
@@ -111,21 +106,17 @@ pub struct RawIperf3 {
     #[serde(default)]
     pub protocol: Protocol,
     /// Congestion control of the sender. Only with `protocol: tcp`; default `cubic`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 15))]
     pub congestion: Option<String>,
     /// Rate of the sender's payload. Required with `protocol: udp`, and only there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 kbit/s", "x-maximum" = "400 Gbit/s"))]
     pub rate: Option<DataRate>,
     /// The receiver is the client and connects to the sender (`iperf3 -R`). Otherwise the sender connects to the receiver.
     #[serde(default)]
     pub reverse: bool,
     /// Internet protocol. Default: the first of `routing.families`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<Family>,
     /// Port of the server. Default: the first free one of the node from 5301 on, which leaves iperf3's own (5201) to the user.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_535))]
     pub port: Option<u16>,
 }
@@ -156,10 +147,8 @@ pub struct RawHttp {
     #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "1 TB"))]
     pub size: DataSize,
     /// Internet protocol. Default: the first of `routing.families`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<Family>,
     /// Port of the server. Default: the first free one of the node from 8001 on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_535))]
     pub port: Option<u16>,
 }

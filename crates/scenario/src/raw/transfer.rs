@@ -16,7 +16,6 @@ pub struct RawLeotp {
     /// The Consumer, which receives: a node, or its end of a disjoint path.
     pub to: Destination,
     /// Size of the download. Default: as much as the time allows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "1 TB"))]
     pub size: Option<DataSize>,
     /// The variant of LEOTP at both ends.
@@ -28,10 +27,8 @@ pub struct RawLeotp {
     #[schemars(length(max = 100))]
     pub set: Vec<String>,
     /// Internet protocol. Default: the first of `routing.families`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<Family>,
     /// Port of the Producer. Default: the first free one of the node from 5047 on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 5047, max = 15_047))]
     pub port: Option<u16>,
     /// Whether each record's times are kept in the results folder, in `flows/<name>.records.csv`.
@@ -75,14 +72,11 @@ pub struct RawVivace {
     /// The client, which receives: a node, or its end of a disjoint path.
     pub to: Destination,
     /// Size of the download. Default: as much as the time allows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "1 TB"))]
     pub size: Option<DataSize>,
     /// Internet protocol. Default: the first of `routing.families`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<Family>,
     /// UDP port of the server. Default: the first free one of the node from 6001 on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_535))]
     pub port: Option<u16>,
     /// Whether each record's times are kept in the results folder, in `flows/<name>.records.csv`.
@@ -100,7 +94,6 @@ pub struct RawTcp {
     /// The client, which receives: a node, or its end of a disjoint path.
     pub to: Destination,
     /// Size of the download. Default: as much as the time allows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "1 TB"))]
     pub size: Option<DataSize>,
     /// Congestion control of the sender: one of the kernel's, or `hybla`, `westwood` or `vegas`, which Constel
@@ -109,10 +102,8 @@ pub struct RawTcp {
     #[schemars(length(min = 1, max = 15))]
     pub congestion: String,
     /// Internet protocol. Default: the first of `routing.families`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<Family>,
     /// Port of the server. Default: the first free one of the node from 5501 on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_535))]
     pub port: Option<u16>,
     /// Whether each record's times are kept in the results folder, in `flows/<name>.records.csv`.

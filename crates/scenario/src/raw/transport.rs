@@ -13,10 +13,8 @@ use super::{LeotpVariant, Name, NodeName};
 #[schemars(rename = "Transport")]
 pub struct RawTransport {
     /// LEOTP Midnodes and TCP gateways.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leotp: Option<RawMidnodes>,
     /// Proxies that split TCP connections.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split_tcp: Option<RawSplitTcp>,
     /// Congestion controls of TCP that commands in the nodes may use, besides those of flows. `hybla`,
     /// `westwood` and `vegas` are available even if the kernel does not have them.
@@ -43,7 +41,6 @@ pub struct RawMidnodes {
     /// Two stations or hosts that carry TCP connections over LEOTP between the hosts behind them; these hosts
     /// need no changes. The hosts behind a gateway are those that reach all other nodes over it alone, by
     /// cables. Midnodes on the path take part. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 2, max = 2))]
     pub gateways: Option<Vec<Name>>,
     /// The variant of LEOTP that they use.

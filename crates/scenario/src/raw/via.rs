@@ -16,7 +16,6 @@ pub struct RawVia {
     /// `geo` only relay between places that see them at the same time.
     pub constellation: SkyName,
     /// Longitude of the satellite of `geo`, east positive. Required with `constellation: geo`, and only there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "-180 deg", "x-maximum" = "180 deg"))]
     pub orbital_slot: Option<Angle>,
     /// Place of the device at the first interface, in both directions.
@@ -24,10 +23,8 @@ pub struct RawVia {
     /// Place of the device at the second interface.
     pub to: RawPlace,
     /// UTC at which the path begins, RFC 3339 with `Z`. Default: when the rule takes effect.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Utc>,
     /// The least elevation at which a satellite is used. Default `25 deg`; of `meo` and `geo` `5 deg`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 deg", "x-exclusive-maximum" = "90 deg"))]
     pub min_elevation: Option<Angle>,
     /// Time in which no frames pass when an end changes its satellite.
@@ -36,10 +33,8 @@ pub struct RawVia {
     pub outage: TimeSpan,
     /// Radio between the ends and their satellites, as `gsl.radio` of a scenario. The rate that it allows,
     /// computed each second, bounds the path's `rate`; if it allows none, no frames pass. Only with `rate`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub radio: Option<RawRadio>,
     /// Rain at the ends. Only with `radio`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rain: Option<RawRain>,
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Places;
 use crate::bounds::bounds;
-use crate::schema::{Resolved, follow};
+use crate::schema::{Resolved, follow, has_defaults};
 use crate::walk::format_words;
 
 /// The location of a section: its links depend on it.
@@ -88,12 +88,51 @@ impl Section<'_> {
                 .collect()
         };
         let item = schema.get("items").map(|item| follow(self.root, item));
-        let Some(words) = words(schema).or_else(|| item.and_then(words)) else {
+        let listed = words(schema).or_else(|| item.and_then(words));
+        let any = schema.get("anyOf").and_then(Value::as_array);
+        let any = any.map(|any| any.iter().map(|one| follow(self.root, one)));
+        let forms = any.clone().and_then(|mut any| {
+            any.find(|one| one.text("$ref").is_none() && one.exactly_one_key().is_some())
+        });
+        let listed = listed.or_else(|| any.filter(|_| forms.is_some())?.find_map(words));
+        let Some(listed) = listed else {
             return;
         };
+        let forms = forms.and_then(|forms| forms.get("properties")?.as_object());
+        let is_form = |word: &str| forms.is_some_and(|forms| forms.contains_key(word));
         let _ = writeln!(page, "\nWords of `{key}`:\n");
-        for (word, meaning) in words {
+        for (word, meaning) in listed.iter().filter(|(word, _)| !is_form(word)) {
             let _ = writeln!(page, "- `{word}`: {meaning}");
+        }
+        for (word, form) in forms.into_iter().flatten() {
+            self.write_form(page, word, form);
+        }
+    }
+
+    /// Writes a word that has a value.
+    fn write_form(&self, page: &mut String, word: &str, form: &Value) {
+        let alone = match has_defaults(form) {
+            true => format!("`{word}` or "),
+            false => String::new(),
+        };
+        let form = follow(self.root, form);
+        let meaning = form.text("description").unwrap_or("").replace('\n', " ");
+        let keys = form.get("properties").and_then(Value::as_object);
+        let Some(keys) = keys.filter(|_| form.text("$ref").is_none()) else {
+            let value = self.value_words(form);
+            let _ = writeln!(page, "- `{{{word}: ...}}` ({value}): {meaning}");
+            return;
+        };
+        let names: Vec<String> = keys.keys().map(|key| format!("{key}: ...")).collect();
+        let names = names.join(", ");
+        let _ = writeln!(page, "- {alone}`{{{word}: {{{names}}}}}`: {meaning}");
+        for (key, schema) in keys {
+            let schema = follow(self.root, schema);
+            let value = self.value_words(schema);
+            let meaning = schema.text("description").unwrap_or("").replace('\n', " ");
+            let default = schema.get("default").map(show);
+            let default = default.map_or(String::new(), |default| format!("; default {default}"));
+            let _ = writeln!(page, "  - `{key}` ({value}{default}): {meaning}");
         }
     }
 
@@ -129,6 +168,14 @@ impl Section<'_> {
 
     fn kind_words(&self, schema: Resolved<'_>) -> String {
         match (schema.text("type"), schema.text("format")) {
+            (Some("object"), _)
+                if schema.text("$ref").is_none() && schema.exactly_one_key().is_some() =>
+            {
+                let keys = schema.exactly_one_key().unwrap_or_default();
+                let forms: Vec<String> =
+                    keys.iter().map(|key| format!("`{{{key}: ...}}`")).collect();
+                forms.join(" or ")
+            }
             (Some("object"), _) => {
                 let values = schema
                     .get("patternProperties")

@@ -5,12 +5,11 @@ use super::no_effect;
 use super::spacecraft;
 use crate::diagnostic::Diagnostics;
 use crate::model::{
-    Chosen, Constellation, ElementSet, Name, NodesNamed, Orbits, Positions, Shell, Walker,
-    WalkerPattern,
+    Chosen, Constellation, ElementSet, Name, NodesNamed, Orbits, Positions, Walker, WalkerPattern,
 };
 use crate::parse::Parsed;
 use crate::presets;
-use crate::raw::{IslPattern, RawConstellation, RawElements, RawWalker};
+use crate::raw::{IslPattern, RawConstellation, RawElements, RawOrbits};
 use crate::text_file::TextFile;
 use crate::walk::Seg::{self, Index, Key};
 
@@ -41,10 +40,10 @@ pub(super) fn resolve(
         };
         found.extend(resolver.resolve(constellation, inputs));
     }
-    let satellites = |c: &RawConstellation| match (&c.walker, c.preset) {
-        (Some(walker), _) => walker.satellites,
-        (None, Some(preset)) => presets::walker(preset).satellites,
-        (None, None) => 0,
+    let satellites = |c: &RawConstellation| match c.orbits {
+        RawOrbits::Walker(walker) => walker.satellites,
+        RawOrbits::Preset(preset) => presets::walker(preset).satellites,
+        _ => 0,
     };
     let total: u64 = raw.values().map(|c| u64::from(satellites(c))).sum();
     found.extend(spacecraft::resolve(parsed, inputs, errors));
@@ -94,47 +93,39 @@ impl Resolver<'_> {
 
     fn resolve(&mut self, raw: &RawConstellation, inputs: &mut Inputs<'_>) -> Option<Found> {
         let mut names_known = false;
-        let (orbits, has_star) = if let Some(walker) = &raw.walker {
-            names_known = self.check_walker(walker);
-            let star = walker.pattern == WalkerPattern::Star;
-            (Some(Orbits::Walker(walker_of(walker))), star)
-        } else if let Some(preset) = raw.preset {
-            names_known = true;
-            let walker = presets::walker(preset);
-            let star = walker.pattern == WalkerPattern::Star;
-            (Some(Orbits::Walker(walker)), star)
-        } else if let Some(ephemeris) = &raw.ephemeris {
-            let file = self.file(&ephemeris.file, "ephemeris", inputs);
-            let chosen = self.chosen("ephemeris", &ephemeris.only, &ephemeris.except);
-            let strict = ephemeris.strict;
-            let positions = file.map(|file| Positions {
-                file,
-                chosen,
-                strict,
-            });
-            (positions.map(Orbits::Ephemeris), false)
-        } else {
-            let set_pattern = raw.isl.pattern;
-            let (raw, key) = match (&raw.tle, &raw.omm) {
-                (Some(tle), _) => (tle, "tle"),
-                (None, Some(omm)) => (omm, "omm"),
-                // The schema requires exactly one of them.
-                (None, None) => return None,
-            };
-            let star = raw
-                .shells()
-                .iter()
-                .any(|shell| shell.pattern == WalkerPattern::Star);
-            let set = self.elements(raw, key, inputs);
-            self.pattern_without_planes(set_pattern, raw);
-            let kind = if key == "tle" {
-                Orbits::Tle
-            } else {
-                Orbits::Omm
-            };
-            (set.map(kind), star)
+        let (orbits, has_star) = match &raw.orbits {
+            RawOrbits::Walker(walker) => {
+                names_known = self.check_walker(walker);
+                let star = walker.pattern == WalkerPattern::Star;
+                (Some(Orbits::Walker(*walker)), star)
+            }
+            RawOrbits::Preset(preset) => {
+                names_known = true;
+                let walker = presets::walker(*preset);
+                let star = walker.pattern == WalkerPattern::Star;
+                (Some(Orbits::Walker(walker)), star)
+            }
+            RawOrbits::Ephemeris(ephemeris) => {
+                let file = self.file(&ephemeris.file, "ephemeris", inputs);
+                let chosen = self.chosen("ephemeris", &ephemeris.only, &ephemeris.except);
+                let strict = ephemeris.strict;
+                let positions = file.map(|file| Positions {
+                    file,
+                    chosen,
+                    strict,
+                });
+                (positions.map(Orbits::Ephemeris), false)
+            }
+            RawOrbits::Tle(elements) => {
+                let (set, star) = self.elements(elements, "tle", &raw.isl.pattern, inputs);
+                (set.map(Orbits::Tle), star)
+            }
+            RawOrbits::Omm(elements) => {
+                let (set, star) = self.elements(elements, "omm", &raw.isl.pattern, inputs);
+                (set.map(Orbits::Omm), star)
+            }
         };
-        let is_walker = raw.walker.is_some() || raw.preset.is_some();
+        let is_walker = matches!(raw.orbits, RawOrbits::Walker(_) | RawOrbits::Preset(_));
         if !raw.nodes && raw.node.is_some() {
             let path = [Key("constellations"), Key(self.name.as_str()), Key("node")];
             no_effect(self.parsed, self.errors, &path, "nodes: true");
@@ -154,8 +145,8 @@ impl Resolver<'_> {
         })
     }
 
-    fn check_walker(&mut self, walker: &RawWalker) -> bool {
-        let RawWalker {
+    fn check_walker(&mut self, walker: &Walker) -> bool {
+        let Walker {
             satellites: t,
             planes: p,
             phasing: f,
@@ -217,14 +208,18 @@ impl Resolver<'_> {
         good
     }
 
+    /// Returns an element set, and whether one of its shells is a star.
     fn elements(
         &mut self,
         raw: &RawElements,
         key: &'static str,
+        pattern: &IslPattern,
         inputs: &mut Inputs<'_>,
-    ) -> Option<ElementSet> {
+    ) -> (Option<ElementSet>, bool) {
         let file = self.file(&raw.file, key, inputs);
         let shells = raw.shells();
+        let mut patterns = shells.iter().map(|shell| shell.pattern);
+        let has_star = patterns.any(|pattern| pattern == WalkerPattern::Star);
         for (index, shell) in shells.iter().enumerate() {
             if shells[..index]
                 .iter()
@@ -240,27 +235,19 @@ impl Resolver<'_> {
             }
         }
         let chosen = self.chosen(key, &raw.only, &raw.except);
-        let shells = shells.iter().map(|shell| Shell {
-            name: shell.name.clone(),
-            pattern: shell.pattern,
-            altitude: shell.altitude,
-            inclination: shell.inclination,
-            altitude_tolerance: shell.altitude_tolerance,
-            inclination_tolerance: shell.inclination_tolerance,
-            planes: shell.planes,
-            serves_ground: shell.serves_ground,
-        });
-        Some(ElementSet {
-            file: file?,
-            shells: shells.collect(),
+        self.pattern_without_planes(pattern, raw);
+        let set = file.map(|file| ElementSet {
+            file,
+            shells: shells.to_vec(),
             chosen,
             max_age: raw.max_age,
             strict: raw.strict,
-        })
+        });
+        (set, has_star)
     }
 
     /// Objects that fly as they are have no planes, so no pattern of links that needs them.
-    fn pattern_without_planes(&mut self, pattern: IslPattern, raw: &RawElements) {
+    fn pattern_without_planes(&mut self, pattern: &IslPattern, raw: &RawElements) {
         let needs_planes = matches!(pattern, IslPattern::PlusGrid | IslPattern::Ring);
         if needs_planes && raw.shells.is_none() {
             self.error(
@@ -268,7 +255,7 @@ impl Resolver<'_> {
                 "missing-key",
                 "this pattern links satellites by their planes, and an element file has planes only with `shells`".into(),
                 "without `shells` objects fly as they are, in the order of the file",
-                Some("add `shells`, or set `pattern: nearest`, `list` or `none`".into()),
+                Some("add `shells`, or set `pattern: {nearest: 3}`, `{list: ...}` or `none`".into()),
             );
         }
     }
@@ -298,18 +285,5 @@ impl Resolver<'_> {
         let own = self.name.as_str();
         let path = [Key("constellations"), Key(own), Key(key), Key("file")];
         inputs.records(name, &path, self.errors)
-    }
-}
-
-fn walker_of(raw: &RawWalker) -> Walker {
-    Walker {
-        pattern: raw.pattern,
-        inclination: raw.inclination,
-        satellites: raw.satellites,
-        planes: raw.planes,
-        phasing: raw.phasing,
-        altitude: raw.altitude,
-        raan0: raw.raan0,
-        plane_spacing: raw.plane_spacing,
     }
 }

@@ -5,7 +5,7 @@ use crate::deferred::DeferredNode;
 use crate::diagnostic::Diagnostics;
 use crate::model::{Centre, Disruption, FailureTarget, Name, NodesNamed};
 use crate::parse::Parsed;
-use crate::raw::{RawDisturbance, RawFailure, RawJamming, RawPartition};
+use crate::raw::{RawDisturbance, RawJamming, RawPartition};
 use crate::walk::Seg::{self, Index, Key};
 
 /// The context of reading one failure.
@@ -19,18 +19,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Returns the failure's effect on a network, if it is a failure of one.
-    pub(super) fn read(&mut self, raw: &RawFailure) -> Option<FailureTarget> {
-        if let Some(own) = &raw.partition {
-            self.partition(own)
-        } else if let Some(own) = &raw.jamming {
-            self.jamming(own)
-        } else {
-            self.disturbance(raw.disturbance.as_ref()?)
-        }
-    }
-
-    fn partition(&mut self, raw: &RawPartition) -> Option<FailureTarget> {
+    pub(super) fn partition(&mut self, raw: &RawPartition) -> Option<FailureTarget> {
         let groups = raw.groups.iter().enumerate().map(|(n, group)| {
             let path = [Key("partition"), Key("groups"), Index(n)];
             self.members(&path, group)
@@ -39,7 +28,7 @@ impl Reader<'_> {
         self.of("partition", &raw.network, Disruption::Partition(groups))
     }
 
-    fn jamming(&mut self, raw: &RawJamming) -> Option<FailureTarget> {
+    pub(super) fn jamming(&mut self, raw: &RawJamming) -> Option<FailureTarget> {
         if raw.node.is_some() && (raw.longitude.is_some() || raw.altitude.is_some()) {
             let path = self.path(&[Key("jamming")]);
             let message = "the centre is a `node` or a place, not both";
@@ -75,7 +64,7 @@ impl Reader<'_> {
         self.of("jamming", &raw.network, trouble)
     }
 
-    fn disturbance(&mut self, raw: &RawDisturbance) -> Option<FailureTarget> {
+    pub(super) fn disturbance(&mut self, raw: &RawDisturbance) -> Option<FailureTarget> {
         if raw.loss.get() == 0.0 && raw.extra_delay.ns() == 0 {
             let path = self.path(&[Key("disturbance")]);
             let error = self

@@ -12,7 +12,7 @@ use crate::model::{
 };
 use crate::parse::Parsed;
 use crate::raw::{
-    RawAlive, RawDelivery, RawEndedEarly, RawEventNamed, RawExpectation, RawThroughput,
+    RawAgreement, RawAlive, RawDelivery, RawEndedEarly, RawEventNamed, RawExpected, RawThroughput,
 };
 use crate::walk::Seg::{self, Index, Key};
 
@@ -37,7 +37,7 @@ pub(super) fn resolve(
             index,
             errors,
         };
-        all.extend(reader.expected(raw).map(|what| Expectation {
+        all.extend(reader.expected(&raw.what).map(|what| Expectation {
             name: raw.name.clone(),
             requirement: raw.requirement.clone(),
             what,
@@ -55,88 +55,83 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn expected(&mut self, raw: &RawExpectation) -> Option<Expected> {
-        if let Some(flow) = &raw.succeeds {
-            self.flow(&[Key("succeeds")], flow)?;
-            return Some(Expected::Succeeds(flow.clone()));
-        }
-        if let Some(own) = &raw.alive {
-            return self.alive(own);
-        }
-        if let Some(patterns) = &raw.still_running {
-            let flows = self.programs(&[Key("still_running")], patterns)?;
-            return Some(Expected::StillRunning(flows));
-        }
-        if let Some(own) = &raw.ended_early {
-            return self.ended_early(own);
-        }
-        if let Some(own) = &raw.reachable {
-            self.ping(&[Key("reachable"), Key("flow")], &own.flow)?;
-            let window = self.window_of("reachable", &own.flow, own.from, own.until)?;
-            return Some(Expected::Reachable(own.flow.clone(), own.within, window));
-        }
-        if let Some(own) = &raw.delivery {
-            return self.delivery(own);
-        }
-        if let Some(own) = &raw.agreement {
-            let path = [Key("agreement"), Key("flows")];
-            let flows = self.programs(&path, &own.flows)?;
-            if flows.len() < 2 {
-                let message = "one flow alone agrees with itself".to_owned();
-                self.wrong(&path, "no-effect", message);
-                return None;
+    fn expected(&mut self, raw: &RawExpected) -> Option<Expected> {
+        match raw {
+            RawExpected::Succeeds(flow) => {
+                self.flow(&[Key("succeeds")], flow)?;
+                Some(Expected::Succeeds(flow.clone()))
             }
-            let window = self.window("agreement", own.from, own.until)?;
-            for flow in &flows {
-                self.overlaps("agreement", flow, window)?;
+            RawExpected::Alive(own) => self.alive(own),
+            RawExpected::StillRunning(patterns) => {
+                let flows = self.programs(&[Key("still_running")], patterns)?;
+                Some(Expected::StillRunning(flows))
             }
-            self.timed("agreement", own.time.is_some(), window)?;
-            return Some(Expected::Agreement(Agreement {
-                flows,
-                key: own.key.clone(),
-                value: own.value.clone(),
-                bounds: self.bounds("agreement", own.at_least, own.at_most),
-                time: own.time.clone(),
-                window,
-            }));
+            RawExpected::EndedEarly(own) => self.ended_early(own),
+            RawExpected::Reachable(own) => {
+                self.ping(&[Key("reachable"), Key("flow")], &own.flow)?;
+                let window = self.window_of("reachable", &own.flow, own.window)?;
+                Some(Expected::Reachable(own.flow.clone(), own.within, window))
+            }
+            RawExpected::Delivery(own) => self.delivery(own),
+            RawExpected::Agreement(own) => self.agreement(own),
+            RawExpected::Metric(own) => {
+                self.program(&[Key("metric"), Key("flow")], &own.flow)?;
+                let window = self.window_of("metric", &own.flow, own.window)?;
+                self.timed("metric", own.time.is_some(), window)?;
+                Some(Expected::Metric(Measured {
+                    flow: own.flow.clone(),
+                    column: own.column.clone(),
+                    quantile: own.quantile,
+                    bounds: self.bounds("metric", own.at_least, own.at_most),
+                    time: own.time.clone(),
+                    window,
+                }))
+            }
+            RawExpected::Throughput(own) => self.throughput(own),
+            RawExpected::RoundTrip(own) => {
+                self.ping(&[Key("round_trip"), Key("flow")], &own.flow)?;
+                let window = self.window_of("round_trip", &own.flow, own.window)?;
+                let bounds = self.bounds("round_trip", own.at_least, own.at_most);
+                let flow = own.flow.clone();
+                Some(Expected::RoundTrip(flow, own.quantile, bounds, window))
+            }
+            RawExpected::Order(own) => {
+                let window = self.window("order", own.window)?;
+                let first = self.event("first", &own.first);
+                let then = self.event("then", &own.then);
+                Some(Expected::Order(first?, then?, own.within, window))
+            }
         }
-        if let Some(own) = &raw.metric {
-            let path = [Key("metric"), Key("flow")];
-            self.program(&path, &own.flow)?;
-            let window = self.window_of("metric", &own.flow, own.from, own.until)?;
-            self.timed("metric", own.time.is_some(), window)?;
-            return Some(Expected::Metric(Measured {
-                flow: own.flow.clone(),
-                column: own.column.clone(),
-                quantile: own.quantile,
-                bounds: self.bounds("metric", own.at_least, own.at_most),
-                time: own.time.clone(),
-                window,
-            }));
+    }
+
+    fn agreement(&mut self, own: &RawAgreement) -> Option<Expected> {
+        let path = [Key("agreement"), Key("flows")];
+        let flows = self.programs(&path, &own.flows)?;
+        if flows.len() < 2 {
+            let message = "one flow alone agrees with itself".to_owned();
+            self.wrong(&path, "no-effect", message);
+            return None;
         }
-        if let Some(own) = &raw.throughput {
-            return self.throughput(own);
+        let window = self.window("agreement", own.window)?;
+        for flow in &flows {
+            self.overlaps("agreement", flow, window)?;
         }
-        if let Some(own) = &raw.round_trip {
-            self.ping(&[Key("round_trip"), Key("flow")], &own.flow)?;
-            let window = self.window_of("round_trip", &own.flow, own.from, own.until)?;
-            let bounds = self.bounds("round_trip", own.at_least, own.at_most);
-            let flow = own.flow.clone();
-            return Some(Expected::RoundTrip(flow, own.quantile, bounds, window));
-        }
-        // The schema requires exactly one of them.
-        let own = raw.order.as_ref()?;
-        let window = self.window("order", own.from, own.until)?;
-        let first = self.event("first", &own.first);
-        let then = self.event("then", &own.then);
-        Some(Expected::Order(first?, then?, own.within, window))
+        self.timed("agreement", own.time.is_some(), window)?;
+        Some(Expected::Agreement(Agreement {
+            flows,
+            key: own.key.clone(),
+            value: own.value.clone(),
+            bounds: self.bounds("agreement", own.at_least, own.at_most),
+            time: own.time.clone(),
+            window,
+        }))
     }
 
     fn alive(&mut self, own: &RawAlive) -> Option<Expected> {
         let (nodes, tail, window) = match own {
             RawAlive::Nodes(nodes) => (nodes, &[Key("alive")][..], Window::default()),
-            RawAlive::During { nodes, from, until } => {
-                let window = self.window("alive", *from, *until)?;
+            RawAlive::During { nodes, window } => {
+                let window = self.window("alive", *window)?;
                 (nodes, &[Key("alive"), Key("nodes")][..], window)
             }
         };
@@ -152,7 +147,7 @@ impl<'a> Reader<'a> {
 
     fn ended_early(&mut self, own: &RawEndedEarly) -> Option<Expected> {
         self.program(&[Key("ended_early"), Key("flow")], &own.flow)?;
-        let window = self.window_of("ended_early", &own.flow, own.from, own.until)?;
+        let window = self.window_of("ended_early", &own.flow, own.window)?;
         let exit = match (own.code, own.signal) {
             (Some(_), Some(_)) => {
                 let message = "a program ends with a code or by a signal, not both".to_owned();
@@ -178,7 +173,7 @@ impl<'a> Reader<'a> {
             Action::Http(_) | Action::Run(_) => false,
         };
         self.measures(&path, &own.flow, counts, "does not count what it loses")?;
-        let window = self.window_of("delivery", &own.flow, own.from, own.until)?;
+        let window = self.window_of("delivery", &own.flow, own.window)?;
         let is = |action: &Action| matches!(action, Action::Ping(_));
         self.windowed(
             "delivery",
@@ -199,7 +194,7 @@ impl<'a> Reader<'a> {
         let carries = |action: &Action| !matches!(action, Action::Ping(_) | Action::Run(_));
         let not = "carries no payload that is measured";
         self.measures(&path, &own.flow, carries, not)?;
-        let window = self.window_of("throughput", &own.flow, own.from, own.until)?;
+        let window = self.window_of("throughput", &own.flow, own.window)?;
         let is = |action: &Action| matches!(action, Action::Iperf3(_) | Action::Transfer(_));
         let not = "measures its throughput as a whole: it has no times";
         self.windowed("throughput", &own.flow, window, is, not)?;
@@ -232,13 +227,8 @@ impl<'a> Reader<'a> {
     }
 
     /// The part of lab time that a statement is about; `None` when it is empty.
-    fn window(
-        &mut self,
-        key: &'static str,
-        from: Option<TimeSpan>,
-        until: Option<TimeSpan>,
-    ) -> Option<Window> {
-        let window = Window { from, until };
+    fn window(&mut self, key: &'static str, window: Window) -> Option<Window> {
+        let Window { from, until } = window;
         let begin = from.unwrap_or(TimeSpan::from_ns(0));
         let end = until
             .or(self.parsed.raw.duration)
@@ -253,14 +243,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the part of the time that a statement about one flow is about. The flow must run in that part.
-    fn window_of(
-        &mut self,
-        key: &'static str,
-        flow: &Name,
-        from: Option<TimeSpan>,
-        until: Option<TimeSpan>,
-    ) -> Option<Window> {
-        let window = self.window(key, from, until)?;
+    fn window_of(&mut self, key: &'static str, flow: &Name, window: Window) -> Option<Window> {
+        let window = self.window(key, window)?;
         self.overlaps(key, flow, window)?;
         Some(window)
     }

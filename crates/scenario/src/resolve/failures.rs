@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use constel_topology::FailureTarget as Sky;
 use constel_units::TimeSpan;
 
 use super::constellations::Found;
@@ -13,7 +14,7 @@ use crate::deferred::DeferredNode;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{CrossShell, Failure, FailureTarget, FailureTime, Name, Orbits, SourcePosition};
 use crate::parse::Parsed;
-use crate::raw::RawFailure;
+use crate::raw::{RawFailure, RawTarget, RegionHits};
 use crate::walk::Seg::{self, Index, Key};
 
 /// The names of `constellations` and of their shells.
@@ -157,7 +158,7 @@ pub(super) fn failures(
             errors,
             index,
         };
-        let (when, what) = (one.when(raw), one.what(raw));
+        let (when, what) = (one.when(raw), one.what(&raw.what));
         one.reboots(raw);
         if let (Some(when), Some(what)) = (when, what) {
             failures.push(Failure {
@@ -174,16 +175,18 @@ pub(super) fn failures(
 
 /// The key by which a failure names its target.
 fn written_at(raw: &RawFailure, index: usize) -> Vec<Seg<'static>> {
-    let key = match raw {
-        RawFailure { link: Some(_), .. } => "link",
-        RawFailure { plane: Some(_), .. } => "plane",
-        RawFailure {
-            lasers: Some(_), ..
-        } => "lasers",
-        RawFailure { seam: Some(_), .. } => "seam",
+    let key = match raw.what {
+        RawTarget::Link(_) => "link",
+        RawTarget::Plane(_) => "plane",
+        RawTarget::Lasers(_) => "lasers",
+        RawTarget::Seam(_) => "seam",
         _ => return vec![Key("failures"), Index(index)],
     };
     vec![Key("failures"), Index(index), Key(key)]
+}
+
+fn ns(span: TimeSpan) -> u64 {
+    span.ns().unsigned_abs()
 }
 
 struct One<'a> {
@@ -212,7 +215,10 @@ impl One<'_> {
                 None
             }
             (None, None, Some(mtbf), Some(mttr)) if raw.every.is_none() => {
-                Some(FailureTime::Random(mtbf, mttr))
+                Some(FailureTime::Random {
+                    mtbf_ns: ns(mtbf),
+                    mttr_ns: ns(mttr),
+                })
             }
             _ => {
                 let path = [Key("failures"), Index(self.index)];
@@ -235,11 +241,18 @@ impl One<'_> {
         length: Option<TimeSpan>,
     ) -> Option<FailureTime> {
         let Some(every) = raw.every else {
-            return Some(FailureTime::Once(at, length));
+            return Some(FailureTime::Scheduled {
+                from_ns: ns(at),
+                until_ns: length.map(|length| ns(at) + ns(length)),
+            });
         };
         let path = [Key("failures"), Index(self.index), Key("every")];
         match length {
-            Some(length) if length < every => Some(FailureTime::Regularly(at, length, every)),
+            Some(length) if length < every => Some(FailureTime::Regular {
+                from_ns: ns(at),
+                for_ns: ns(length),
+                every_ns: ns(every),
+            }),
             Some(length) => {
                 let message = format!(
                     "`{}` lasts {length}, and begins again every {every}",
@@ -263,7 +276,7 @@ impl One<'_> {
     /// Checks that a reboot is of nodes and has an end.
     fn reboots(&mut self, raw: &RawFailure) {
         let ends = raw.at.is_some() && raw.length.is_some() && raw.every.is_none();
-        if raw.reboot && !(raw.nodes.is_some() && ends) {
+        if raw.reboot && !(matches!(raw.what, RawTarget::Nodes(_)) && ends) {
             let path = [Key("failures"), Index(self.index), Key("reboot")];
             let message = "`reboot` goes with `nodes`, `at` and `for`, without `every`";
             let error = self.parsed.error_at(&path, "no-effect", message);
@@ -272,58 +285,72 @@ impl One<'_> {
         }
     }
 
-    fn what(&mut self, raw: &RawFailure) -> Option<FailureTarget> {
+    fn what(&mut self, raw: &RawTarget) -> Option<FailureTarget> {
         let index = self.index;
         let path = |key| [Key("failures"), Index(index), Key(key)];
         let names = self.names;
-        if let Some(nodes) = &raw.nodes {
-            for (place, name) in nodes.iter().enumerate() {
-                self.node(&[Key("nodes"), Index(place)], name);
+        Some(match raw {
+            RawTarget::Nodes(nodes) => {
+                for (place, name) in nodes.iter().enumerate() {
+                    self.node(&[Key("nodes"), Index(place)], name);
+                }
+                let names = nodes.iter().map(|node| node.name().clone());
+                FailureTarget::Nodes(names.collect())
             }
-            let names = nodes.iter().map(|node| node.name().clone());
-            Some(FailureTarget::Nodes(names.collect()))
-        } else if let Some(link) = &raw.link {
-            self.node(&[Key("link"), Key("from")], &link.from);
-            self.node(&[Key("link"), Key("to")], &link.to);
-            let [from, to] = [&link.from, &link.to].map(|node| node.name().clone());
-            Some(FailureTarget::Link(from, to))
-        } else if let Some(name) = &raw.satellites {
-            let place = names.constellation(&path("satellites"), name, self.errors)?;
-            Some(FailureTarget::Satellites(place))
-        } else if let Some(plane) = &raw.plane {
-            let shell = names.shell(&path("plane"), &plane.of, self.errors)?;
-            Some(FailureTarget::Plane(shell, plane.number))
-        } else if let Some(name) = &raw.lasers {
-            let place = names.constellation(&path("lasers"), name, self.errors)?;
-            Some(FailureTarget::Lasers(place))
-        } else if raw.stations.is_some() {
-            Some(FailureTarget::Stations)
-        } else if let Some(region) = &raw.region {
-            Some(FailureTarget::Region {
-                latitude: region.latitude,
-                longitude: region.longitude,
-                radius: region.radius,
-                hits: region.hits,
-            })
-        } else if let Some(polar) = &raw.polar {
-            let place = names.constellation(&path("polar"), &polar.of, self.errors)?;
-            Some(FailureTarget::Polar(place, polar.beyond))
-        } else if let Some(name) = &raw.seam {
-            let place = names.constellation(&path("seam"), name, self.errors)?;
-            Some(FailureTarget::Seam(place))
-        } else if let Some(eclipse) = &raw.eclipse {
-            let place = names.constellation(&path("eclipse"), &eclipse.of, self.errors)?;
-            Some(FailureTarget::Eclipse(place, eclipse.duty, eclipse.period))
-        } else {
-            // The schema requires exactly one of them; the remaining ones are of networks.
-            let mut reader = disruptions::Reader {
-                parsed: self.parsed,
-                nodes: self.nodes,
-                deferred: self.deferred,
-                errors: self.errors,
-                index,
-            };
-            reader.read(raw)
+            RawTarget::Link(link) => {
+                self.node(&[Key("link"), Key("from")], &link.from);
+                self.node(&[Key("link"), Key("to")], &link.to);
+                let [from, to] = [&link.from, &link.to].map(|node| node.name().clone());
+                FailureTarget::Link(from, to)
+            }
+            RawTarget::Satellites(name) => FailureTarget::Sky(Sky::Satellites {
+                constellation: names.constellation(&path("satellites"), name, self.errors)?,
+            }),
+            RawTarget::Plane(plane) => {
+                let (constellation, shell) = names.shell(&path("plane"), &plane.of, self.errors)?;
+                FailureTarget::Sky(Sky::Plane {
+                    constellation,
+                    shell,
+                    plane: plane.number,
+                })
+            }
+            RawTarget::Lasers(name) => FailureTarget::Sky(Sky::Lasers {
+                constellation: names.constellation(&path("lasers"), name, self.errors)?,
+            }),
+            RawTarget::Stations(_) => FailureTarget::Sky(Sky::Stations),
+            RawTarget::Region(region) => FailureTarget::Sky(Sky::Region {
+                latitude_deg: region.latitude.deg(),
+                longitude_deg: region.longitude.deg(),
+                radius_m: region.radius.m(),
+                satellites: region.hits != RegionHits::Stations,
+                stations: region.hits != RegionHits::Satellites,
+            }),
+            RawTarget::Polar(polar) => FailureTarget::Sky(Sky::Polar {
+                constellation: names.constellation(&path("polar"), &polar.of, self.errors)?,
+                beyond_deg: polar.beyond.deg(),
+            }),
+            RawTarget::Seam(name) => FailureTarget::Sky(Sky::Seam {
+                constellation: names.constellation(&path("seam"), name, self.errors)?,
+            }),
+            RawTarget::Eclipse(eclipse) => FailureTarget::Sky(Sky::Eclipse {
+                constellation: names.constellation(&path("eclipse"), &eclipse.of, self.errors)?,
+                duty: eclipse.duty.get(),
+                period_ns: ns(eclipse.period),
+            }),
+            RawTarget::Partition(own) => return self.disruption().partition(own),
+            RawTarget::Jamming(own) => return self.disruption().jamming(own),
+            RawTarget::Disturbance(own) => return self.disruption().disturbance(own),
+        })
+    }
+
+    /// Returns the reader of failures of networks.
+    fn disruption(&mut self) -> disruptions::Reader<'_> {
+        disruptions::Reader {
+            parsed: self.parsed,
+            nodes: self.nodes,
+            deferred: self.deferred,
+            errors: self.errors,
+            index: self.index,
         }
     }
 

@@ -10,7 +10,9 @@ use super::inputs::Inputs;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::Link;
 use crate::parse::{Document, Parsed};
-use crate::raw::{Family, RawAqm, RawDelayTrace, RawJitter, RawLink, RawLossLaw, RawRateLaw};
+use crate::raw::{
+    Family, RawAqm, RawDelayTrace, RawJitter, RawJitterLaw, RawLink, RawLossLaw, RawRateLaw,
+};
 use crate::source::{Source, Span};
 use crate::walk::Seg::{self, Key};
 
@@ -122,7 +124,7 @@ impl LinkReader<'_, '_> {
             delay_ns,
             rate_law,
             queue_frames: raw.queue_frames.map(u64::from),
-            discipline: raw.aqm.as_ref().and_then(discipline),
+            discipline: raw.aqm.as_ref().map(discipline),
             overhead_bytes: raw
                 .overhead
                 .and_then(|size| u32::try_from(size.bytes()).ok())
@@ -264,86 +266,75 @@ impl LinkReader<'_, '_> {
     }
 
     fn rate_law(&mut self, raw: &RawRateLaw) -> Option<RateLaw> {
-        if let Some(csv) = &raw.csv {
-            let keys = ["rate_law", "csv", "file"];
-            return self.recording(&keys, &csv.file, |text| trace::rate_csv(text, csv.repeat));
-        }
-        if let Some(recording) = &raw.mahimahi {
-            let keys = ["rate_law", "mahimahi", "file"];
-            return self.recording(&keys, &recording.file, trace::mahimahi);
-        }
         let origin_ns = 0;
-        if let Some(square) = &raw.square {
-            return Some(RateLaw::Square {
+        Some(match raw {
+            RawRateLaw::Csv(csv) => {
+                let keys = ["rate_law", "csv", "file"];
+                return self.recording(&keys, &csv.file, |text| trace::rate_csv(text, csv.repeat));
+            }
+            RawRateLaw::Mahimahi(recording) => {
+                let keys = ["rate_law", "mahimahi", "file"];
+                return self.recording(&keys, &recording.file, trace::mahimahi);
+            }
+            RawRateLaw::Square(square) => RateLaw::Square {
                 high_bps: square.high.bps(),
                 low_bps: square.low.bps(),
                 high_ns: ns(square.high_for),
                 low_ns: ns(square.low_for),
                 origin_ns,
-            });
-        }
-        if let Some(sine) = &raw.sine {
-            return Some(RateLaw::Sine {
+            },
+            RawRateLaw::Sine(sine) => RateLaw::Sine {
                 mean_bps: sine.mean.bps(),
                 amplitude_bps: sine.amplitude.bps(),
                 period_ns: ns(sine.period),
                 origin_ns,
-            });
-        }
-        // The schema requires exactly one of them.
-        let curve = raw.v_curve.as_ref()?;
-        Some(RateLaw::VCurve {
-            high_bps: curve.high.bps(),
-            low_bps: curve.low.bps(),
-            half_width_ns: ns(curve.ramp),
-            period_ns: ns(curve.every),
-            origin_ns: ns(curve.at),
+            },
+            RawRateLaw::VCurve(curve) => RateLaw::VCurve {
+                high_bps: curve.high.bps(),
+                low_bps: curve.low.bps(),
+                half_width_ns: ns(curve.ramp),
+                period_ns: ns(curve.every),
+                origin_ns: ns(curve.at),
+            },
         })
     }
 
     fn loss_law(&mut self, raw: &RawLossLaw) -> Option<LossLaw> {
-        if let Some(recording) = &raw.trace {
-            let lost = self.recording(
-                &["loss_law", "trace", "file"],
-                &recording.file,
-                trace::losses,
-            )?;
-            return Some(LossLaw::Trace { lost });
-        }
-        if let Some(ratio) = raw.bit_errors {
-            return Some(LossLaw::BitErrors {
+        Some(match raw {
+            RawLossLaw::Trace(recording) => {
+                let keys = ["loss_law", "trace", "file"];
+                let lost = self.recording(&keys, &recording.file, trace::losses)?;
+                LossLaw::Trace { lost }
+            }
+            RawLossLaw::BitErrors(ratio) => LossLaw::BitErrors {
                 bit_error_ratio: ratio.get(),
-            });
-        }
-        if let Some(ge) = &raw.gilbert_elliott {
-            return Some(LossLaw::GilbertElliott {
+            },
+            RawLossLaw::GilbertElliott(ge) => LossLaw::GilbertElliott {
                 good_to_bad: ge.good_to_bad.get(),
                 bad_to_good: ge.bad_to_good.get(),
                 loss_good: ge.loss_good.get(),
                 loss_bad: ge.loss_bad.get(),
-            });
-        }
-        if let Some(four) = &raw.four_state {
-            return Some(LossLaw::FourState {
+            },
+            RawLossLaw::FourState(four) => LossLaw::FourState {
                 p13: four.p13.get(),
                 p31: four.p31.get(),
                 p32: four.p32.get(),
                 p23: four.p23.get(),
                 p14: four.p14.get(),
-            });
-        }
-        if let Some(periodic) = &raw.periodic {
-            return Some(LossLaw::Periodic {
+            },
+            RawLossLaw::Periodic(periodic) => LossLaw::Periodic {
                 every: u64::from(periodic.every),
                 burst: u64::from(periodic.burst),
-            });
-        }
-        let frames = raw.pattern.as_ref()?.iter().map(|range| {
-            let last = range.last.unwrap_or(range.first);
-            (u64::from(range.first), u64::from(last))
-        });
-        Some(LossLaw::Pattern {
-            frames: frames.collect(),
+            },
+            RawLossLaw::Pattern(frames) => {
+                let frames = frames.iter().map(|range| {
+                    let last = range.last.unwrap_or(range.first);
+                    (u64::from(range.first), u64::from(last))
+                });
+                LossLaw::Pattern {
+                    frames: frames.collect(),
+                }
+            }
         })
     }
 
@@ -357,23 +348,19 @@ impl LinkReader<'_, '_> {
     }
 
     fn jitter(&mut self, raw: &RawJitter) -> Option<Jitter> {
-        let law = if let Some(span) = raw.uniform {
-            JitterLaw::Uniform {
-                half_width_ns: ns(span),
-            }
-        } else if let Some(sd) = raw.normal {
-            JitterLaw::Normal { sd_ns: ns(sd) }
-        } else if let Some(sd) = raw.pareto {
-            JitterLaw::Pareto { sd_ns: ns(sd) }
-        } else if let Some(sd) = raw.pareto_normal {
-            JitterLaw::ParetoNormal { sd_ns: ns(sd) }
-        } else if let Some(quantiles) = &raw.quantiles {
-            JitterLaw::Table {
+        let law = match &raw.law {
+            RawJitterLaw::Uniform(span) => JitterLaw::Uniform {
+                half_width_ns: ns(*span),
+            },
+            RawJitterLaw::Normal(sd) => JitterLaw::Normal { sd_ns: ns(*sd) },
+            RawJitterLaw::Pareto(sd) => JitterLaw::Pareto { sd_ns: ns(*sd) },
+            RawJitterLaw::ParetoNormal(sd) => JitterLaw::ParetoNormal { sd_ns: ns(*sd) },
+            RawJitterLaw::Quantiles(quantiles) => JitterLaw::Table {
                 quantiles_ns: quantiles.iter().map(|q| q.ns()).collect(),
+            },
+            RawJitterLaw::Trace(recording) => {
+                self.delays(&["jitter", "trace", "file"], recording)?
             }
-        } else {
-            let recording = raw.trace.as_ref()?;
-            self.delays(&["jitter", "trace", "file"], recording)?
         };
         Some(Jitter {
             law,
@@ -383,16 +370,14 @@ impl LinkReader<'_, '_> {
     }
 }
 
-fn discipline(raw: &RawAqm) -> Option<Discipline> {
-    if let Some(codel) = &raw.codel {
-        return Some(Discipline::Codel(CodelParams {
+fn discipline(raw: &RawAqm) -> Discipline {
+    match raw {
+        RawAqm::Codel(codel) => Discipline::Codel(CodelParams {
             target_ns: ns(codel.target),
             interval_ns: ns(codel.interval),
             ecn: codel.ecn,
-        }));
-    }
-    if let Some(fq) = &raw.fq_codel {
-        return Some(Discipline::FqCodel {
+        }),
+        RawAqm::FqCodel(fq) => Discipline::FqCodel {
             codel: CodelParams {
                 target_ns: ns(fq.target),
                 interval_ns: ns(fq.interval),
@@ -400,10 +385,8 @@ fn discipline(raw: &RawAqm) -> Option<Discipline> {
             },
             flows: fq.flows,
             quantum_bytes: u32::try_from(fq.quantum.bytes()).unwrap_or(u32::MAX),
-        });
-    }
-    if let Some(red) = &raw.red {
-        return Some(Discipline::Red(RedParams {
+        },
+        RawAqm::Red(red) => Discipline::Red(RedParams {
             min_bytes: red.min.bytes(),
             max_bytes: red.max.bytes(),
             max_ratio: red.probability.get(),
@@ -411,25 +394,20 @@ fn discipline(raw: &RawAqm) -> Option<Discipline> {
             gentle: red.gentle,
             ecn: red.ecn,
             frame_bytes: u32::try_from(red.frame.bytes()).unwrap_or(u32::MAX),
-        }));
-    }
-    if let Some(pie) = &raw.pie {
-        return Some(Discipline::Pie(PieParams {
+        }),
+        RawAqm::Pie(pie) => Discipline::Pie(PieParams {
             target_ns: ns(pie.target),
             update_ns: ns(pie.update),
             burst_ns: ns(pie.burst),
             ecn: pie.ecn,
-        }));
-    }
-    if let Some(threshold) = &raw.ce_threshold {
-        return Some(Discipline::CeThreshold {
+        }),
+        RawAqm::CeThreshold(threshold) => Discipline::CeThreshold {
             above_ns: ns(threshold.above),
-        });
+        },
+        RawAqm::Drd(drd) => Discipline::Drd {
+            min_frames: u64::from(drd.min_frames),
+            max_frames: u64::from(drd.max_frames),
+            ecn: drd.ecn,
+        },
     }
-    let drd = raw.drd.as_ref()?;
-    Some(Discipline::Drd {
-        min_frames: u64::from(drd.min_frames),
-        max_frames: u64::from(drd.max_frames),
-        ecn: drd.ecn,
-    })
 }

@@ -1,16 +1,15 @@
 //! Links of satellites: to each other, and to the ground.
 
+use constel_topology::{LaserPairing, Radio};
 use constel_units::{Length, TimeSpan};
 
 use super::constellations::Resolver;
 use super::inputs::Inputs;
 use super::link::link_of;
 use super::radio;
-use super::terminals::PolicyKeys;
-use crate::model::{ElevationStep, Gsl, GslRule, Isl, Link, Pairing, PlusGrid, Policy, Radio};
-use crate::raw::{
-    IslPattern, OrNone, RawConstellation, RawElements, RawGsl, RawIsl, RawLink, RawRadio,
-};
+use super::terminals::rule;
+use crate::model::{Gsl, Isl, Link, PlusGrid};
+use crate::raw::{IslPattern, OrNone, RawConstellation, RawGsl, RawIsl, RawLink, RawRadio};
 use crate::walk::Seg::{Index, Key};
 
 impl Resolver<'_> {
@@ -31,14 +30,15 @@ impl Resolver<'_> {
         raw: &RawConstellation,
         inputs: &mut Inputs<'_>,
     ) -> Option<Option<Gsl>> {
-        let set = raw.tle.as_ref().or(raw.omm.as_ref());
-        let shells = set.map(RawElements::shells).unwrap_or_default();
+        let (key, shells) = match raw.orbits.elements() {
+            Some((key, set)) => (key, set.shells()),
+            None => ("", &[][..]),
+        };
         let some_shell = shells.is_empty() || shells.iter().any(|shell| shell.serves_ground);
         match (&raw.gsl, raw.serves_ground) {
             (Some(gsl), true) if some_shell => self.gsl_of(raw, gsl, inputs).map(Some),
             (None, false) => {
                 for (index, shell) in shells.iter().enumerate().filter(|(_, s)| !s.serves_ground) {
-                    let key = if raw.tle.is_some() { "tle" } else { "omm" };
                     let tail = [Key(key), Key("shells"), Index(index), Key("serves_ground")];
                     self.error(
                         &tail,
@@ -90,8 +90,6 @@ impl Resolver<'_> {
                 "polar_cutoff",
                 "max_range",
                 "atmosphere",
-                "nearest",
-                "pairs",
                 "max_slew_per_second",
                 "acquisition",
                 "link",
@@ -144,7 +142,7 @@ impl Resolver<'_> {
             polar_cutoff: raw.polar_cutoff.and_then(OrNone::into_option),
             max_range: raw.max_range.and_then(OrNone::into_option),
             atmosphere: raw.atmosphere.unwrap_or(Length::from_m(80_000.0)),
-            pairing: pairing?,
+            pairing,
             max_slew_per_second: raw.max_slew_per_second.and_then(OrNone::into_option),
             acquisition: raw.acquisition.unwrap_or(TimeSpan::from_ns(0)),
             link: self.link("isl", link, inputs),
@@ -154,81 +152,35 @@ impl Resolver<'_> {
 
 impl Resolver<'_> {
     /// Keys that belong to other patterns are errors.
-    fn pairing(&mut self, raw: &RawIsl) -> Option<Pairing> {
-        let of = |pattern| raw.pattern == pattern;
-        let wrong = [
-            (
-                "nearest",
-                raw.nearest.is_some() && !of(IslPattern::Nearest),
-                "nearest",
-            ),
-            (
-                "pairs",
-                raw.pairs.is_some() && !of(IslPattern::List),
-                "list",
-            ),
-            (
-                "seam",
-                raw.seam.is_some() && !of(IslPattern::PlusGrid),
-                "plus-grid",
-            ),
-            (
-                "slots_ahead",
-                raw.slots_ahead.is_some() && !of(IslPattern::PlusGrid),
-                "plus-grid",
-            ),
+    fn pairing(&mut self, raw: &RawIsl) -> LaserPairing {
+        let grid = raw.pattern == IslPattern::PlusGrid;
+        for (key, wrong) in [
+            ("seam", raw.seam.is_some() && !grid),
+            ("slots_ahead", raw.slots_ahead.is_some() && !grid),
             (
                 "polar_cutoff",
-                raw.polar_cutoff.is_some() && of(IslPattern::Ring),
-                "plus-grid",
+                raw.polar_cutoff.is_some() && raw.pattern == IslPattern::Ring,
             ),
-        ];
-        for (key, wrong, pattern) in wrong {
+        ] {
             if wrong {
                 self.error(
                     &[Key("isl"), Key(key)],
                     "no-effect",
                     format!("`isl.{key}` has no effect with this pattern"),
                     "what would be ignored is an error, so that no result misleads",
-                    Some(format!("remove `{key}`, or set `pattern: {pattern}`")),
+                    Some(format!("remove `{key}`, or set `pattern: plus-grid`")),
                 );
             }
         }
-        match (raw.pattern, raw.nearest, &raw.pairs) {
-            (IslPattern::PlusGrid | IslPattern::None, ..) => Some(Pairing::Grid),
-            (IslPattern::Ring, ..) => Some(Pairing::Ring),
-            (IslPattern::Nearest, Some(most), _) => Some(Pairing::Nearest(most)),
-            (IslPattern::List, _, Some(pairs)) => Some(Pairing::List(
-                pairs
-                    .iter()
-                    .map(|p| (p.from.clone(), p.to.clone()))
-                    .collect(),
-            )),
-            (IslPattern::Nearest, None, _) => {
-                self.missing(
-                    "isl",
-                    "nearest",
-                    "the pattern needs the number of links of a satellite",
-                    "nearest: 3",
-                );
-                None
-            }
-            (IslPattern::List, _, None) => {
-                let reason = "the pattern needs the pairs of satellites to link";
-                self.missing("isl", "pairs", reason, "pairs: [{from: ..., to: ...}]");
-                None
+        match &raw.pattern {
+            IslPattern::PlusGrid | IslPattern::None => LaserPairing::Grid,
+            IslPattern::Ring => LaserPairing::Ring,
+            IslPattern::Nearest(most) => LaserPairing::Nearest(*most),
+            IslPattern::List(pairs) => {
+                let names = pairs.iter().map(|p| (p.from.to_string(), p.to.to_string()));
+                LaserPairing::List(names.collect())
             }
         }
-    }
-
-    fn missing(&mut self, section: &'static str, key: &str, reason: &str, example: &str) {
-        self.error(
-            &[Key(section)],
-            "missing-key",
-            format!("missing key `{key}`"),
-            reason,
-            Some(format!("add `{example}`")),
-        );
     }
 
     fn gsl_of(
@@ -237,13 +189,7 @@ impl Resolver<'_> {
         raw: &RawGsl,
         inputs: &mut Inputs<'_>,
     ) -> Option<Gsl> {
-        let policy = self.gsl_policy(raw)?;
         self.check_gsl_laws(raw);
-        let steps = raw.by_elevation.iter().map(|s| ElevationStep {
-            above: s.above,
-            rate: s.rate,
-            loss: s.loss,
-        });
         let radio = match &raw.radio {
             None => None,
             Some(radio) => Some(self.gsl_radio(radio)?),
@@ -254,35 +200,12 @@ impl Resolver<'_> {
             access,
             bent_pipe: raw.bent_pipe,
             min_elevation: raw.min_elevation,
-            rule: GslRule {
-                policy,
-                handover_outage: raw.handover.outage,
-                handover_kind: raw.handover.kind,
-            },
+            rule: rule(raw.policy, &raw.handover, self.parsed.raw.start),
             beams: raw.beams,
             capacity: raw.capacity,
             gso_avoidance: raw.gso_avoidance,
-            by_elevation: steps.collect(),
+            by_elevation: raw.by_elevation.clone(),
             link: self.link("gsl", &raw.link, inputs),
-        })
-    }
-
-    /// The policy with its own numbers.
-    fn gsl_policy(&mut self, raw: &RawGsl) -> Option<Policy> {
-        let keys = PolicyKeys {
-            policy: raw.policy,
-            hysteresis: raw.hysteresis,
-            slot: raw.slot,
-        };
-        keys.resolve(|key, code, message, reason, hint| {
-            let (tail, message) = match code {
-                "missing-key" => (&[Key("gsl")][..], message.to_owned()),
-                _ => (
-                    &[Key("gsl"), Key(key)][..],
-                    format!("`gsl.{key}` {message}"),
-                ),
-            };
-            self.error(tail, code, message, reason, Some(hint));
         })
     }
 

@@ -12,7 +12,7 @@ use crate::files::Files;
 use crate::model::{BoxEnds, BoxForm, BoxRouter, BoxScenario, Machine, MachineCommand, RuleFile};
 use crate::parse::{Document, read, text_of};
 use crate::raw::{RawBoxScenario, RawCommand, RawMachine, RawRouter};
-use crate::schema::BOX;
+use crate::schema::{BOX, as_written};
 use crate::source::Source;
 use crate::tree;
 use crate::walk::Seg::{Index, Key};
@@ -92,7 +92,7 @@ fn box_of(
         rules: RuleFile {
             seed: raw.seed,
             rules,
-            raw: raw.middlebox.rules,
+            written: raw.middlebox.rules.iter().map(as_written).collect(),
             inputs,
             warnings,
             source: document.source().clone(),

@@ -35,6 +35,8 @@ mod transfer;
 mod transport;
 mod weather;
 
+use std::sync::Arc;
+
 use constel_units::TimeSpan;
 
 use crate::diagnostic::Diagnostics;
@@ -190,6 +192,7 @@ fn resolve_all(parsed: &Parsed, files: &dyn Files, errors: &mut Diagnostics) -> 
         inputs: inputs.finish(),
         deferred,
         source: parsed.source().clone(),
+        raw: Arc::new(raw.clone()),
     }
 }
 

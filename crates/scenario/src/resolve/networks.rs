@@ -6,9 +6,9 @@ use super::inputs::Inputs;
 use super::link::link_of;
 use super::{no_effect, radio};
 use crate::diagnostic::Diagnostics;
-use crate::model::{Carrier, Crosslink, Law, Link, Medium, Name, Network, NodesNamed, RangeStep};
+use crate::model::{Law, Link, Medium, Name, Network, NodesNamed};
 use crate::parse::Parsed;
-use crate::raw::{NetworkMedium, RawCrosslink, RawLaw, RawNetwork};
+use crate::raw::{NetworkMedium, RawLaw, RawNetwork};
 use crate::walk::Seg::{self, Index, Key};
 use constel_units::Length;
 
@@ -134,7 +134,17 @@ fn law_of(
     }
     let radio = match &raw.radio {
         None => None,
-        Some(own) => Some(crosslink(parsed, &under("radio"), own, errors)?),
+        Some(own) => Some(radio::crosslink(
+            own,
+            |key, code, message, why, allowed| {
+                let path: Vec<Seg<'_>> = under("radio").into_iter().chain([Key(key)]).collect();
+                let mut error = parsed.error_at(&path, code, message);
+                if !why.is_empty() {
+                    error = error.with_reason(why);
+                }
+                errors.push(error.with_allowed(allowed.iter().copied()));
+            },
+        )?),
     };
     let mut before = Length::from_m(0.0);
     for (n, step) in raw.by_range.iter().enumerate() {
@@ -150,46 +160,11 @@ fn law_of(
         }
         before = step.beyond;
     }
-    let steps = raw.by_range.iter().map(|step| RangeStep {
-        beyond: step.beyond,
-        rate: step.rate,
-        loss: step.loss,
-    });
     Some(Law::Range {
         most,
         atmosphere: raw.atmosphere.unwrap_or(Length::from_m(0.0)),
-        steps: steps.collect(),
+        steps: raw.by_range.clone(),
         radio,
-    })
-}
-
-/// The radio of every member.
-fn crosslink(
-    parsed: &Parsed,
-    path: &[Seg<'_>],
-    raw: &RawCrosslink,
-    errors: &mut Diagnostics,
-) -> Option<Crosslink> {
-    let fixed = raw.fixed.as_ref();
-    let modcod = radio::modcod(raw.modcod, fixed, |key, code, message, why, allowed| {
-        let path: Vec<Seg<'_>> = path.iter().copied().chain([Key(key)]).collect();
-        let mut error = parsed.error_at(&path, code, message);
-        if !why.is_empty() {
-            error = error.with_reason(why);
-        }
-        errors.push(error.with_allowed(allowed.iter().copied()));
-    });
-    Some(Crosslink {
-        carrier: Carrier {
-            frequency: raw.frequency,
-            eirp: raw.eirp,
-            g_over_t: raw.g_over_t,
-            bandwidth: raw.bandwidth,
-            losses: raw.losses,
-        },
-        modcod: modcod?,
-        roll_off: raw.roll_off,
-        margin: raw.margin,
     })
 }
 

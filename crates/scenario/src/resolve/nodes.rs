@@ -8,7 +8,7 @@ use crate::deferred::DeferredNode;
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::model::{Name, Orbits, Walker};
 use crate::parse::Parsed;
-use crate::raw::{Destinations, RawHost};
+use crate::raw::{Destinations, RawHost, RawOrbits};
 use crate::walk::Path;
 use crate::walk::Seg::{self, Index, Key};
 
@@ -71,13 +71,9 @@ impl<'a> Nodes<'a> {
                 );
                 continue;
             }
-            let (key, set) = match (&raw.tle, &raw.omm) {
-                (Some(set), _) => ("tle", set),
-                (None, Some(set)) => ("omm", set),
-                (None, None) => {
-                    prefixes.insert(name.to_string(), Flock::Later);
-                    continue;
-                }
+            let Some((key, set)) = raw.orbits.elements() else {
+                prefixes.insert(name.to_string(), Flock::Later);
+                continue;
             };
             if set.shells.is_none() {
                 prefixes.insert(name.to_string(), Flock::Later);
@@ -105,7 +101,7 @@ impl<'a> Nodes<'a> {
         let nodes = Self {
             ground,
             catalogued: constellations
-                .any(|c| c.tle.is_some() || c.omm.is_some() || c.ephemeris.is_some()),
+                .any(|c| !matches!(c.orbits, RawOrbits::Preset(_) | RawOrbits::Walker(_))),
             hosts: &parsed.raw.ground.hosts,
             prefixes,
             craft: found

@@ -1,12 +1,14 @@
 //! Radio of ground links, and who needs feeders.
 
-use constel_topology::radio::DVB_S2;
+use std::f64::consts::{FRAC_PI_2, FRAC_PI_4};
+
+use constel_topology::Radio;
+use constel_topology::radio::{Carrier, DVB_S2, Gases, REFERENCE_VAPOUR_G_PER_M3, Waveform};
 
 use super::ground::Ground;
 use crate::diagnostic::Diagnostics;
-use crate::model::{Carrier, Modcod, Radio};
 use crate::parse::Parsed;
-use crate::raw::{RawCarrier, RawModcod, RawRadio};
+use crate::raw::{Polarization, RawCarrier, RawCrosslink, RawModcod, RawRadio};
 use crate::walk::Seg::Key;
 
 /// Returns a radio; `None` after an error. `error` reports at a key of `gsl.radio`: code, message, reason, and
@@ -15,26 +17,52 @@ pub(super) fn radio(
     raw: &RawRadio,
     error: impl FnMut(&'static str, &'static str, String, &str, &[&'static str]),
 ) -> Option<Radio> {
+    let waveform = waveform(raw.modcod, raw.fixed.as_ref(), error)?;
+    let carrier = |own: &RawCarrier| Carrier {
+        budget: own.budget(),
+        roll_off: raw.roll_off.get(),
+        system_temperature_k: raw.system_temperature.map(|t| t.k()),
+        tilt_rad: match raw.polarization {
+            Polarization::Circular => FRAC_PI_4,
+            Polarization::Horizontal => 0.0,
+            Polarization::Vertical => FRAC_PI_2,
+        },
+        gases: raw
+            .gases
+            .then(|| Gases::new(own.frequency.hz() / 1e9, REFERENCE_VAPOUR_G_PER_M3)),
+        waveform,
+        margin_db: raw.margin.db(),
+    };
     Some(Radio {
         up: carrier(&raw.up),
         down: carrier(&raw.down),
-        modcod: modcod(raw.modcod, raw.fixed.as_ref(), error)?,
-        roll_off: raw.roll_off,
-        margin: raw.margin,
-        polarization: raw.polarization,
-        gases: raw.gases,
-        system_temperature: raw.system_temperature,
+    })
+}
+
+/// Returns the radio between members of a network, in free space; `None` after an error, as by [`radio`].
+pub(super) fn crosslink(
+    raw: &RawCrosslink,
+    error: impl FnMut(&'static str, &'static str, String, &str, &[&'static str]),
+) -> Option<Carrier> {
+    Some(Carrier {
+        budget: raw.budget(),
+        roll_off: raw.roll_off.get(),
+        system_temperature_k: None,
+        tilt_rad: FRAC_PI_4,
+        gases: None,
+        waveform: waveform(raw.modcod, raw.fixed.as_ref(), error)?,
+        margin_db: raw.margin.db(),
     })
 }
 
 /// Returns a modulation and coding; `None` after an error, which is passed to `error` as by [`radio`].
-pub(super) fn modcod(
+fn waveform(
     raw: RawModcod,
     fixed: Option<&String>,
     mut error: impl FnMut(&'static str, &'static str, String, &str, &[&'static str]),
-) -> Option<Modcod> {
+) -> Option<Waveform> {
     match (raw, fixed) {
-        (RawModcod::DvbS2, None) => Some(Modcod::DvbS2),
+        (RawModcod::DvbS2, None) => Some(Waveform::DvbS2),
         (RawModcod::DvbS2, Some(name)) => {
             let found = DVB_S2.iter().find(|known| known.name == name);
             if found.is_none() {
@@ -42,7 +70,7 @@ pub(super) fn modcod(
                 let names = DVB_S2.map(|known| known.name);
                 error("fixed", "unknown-value", message, "", &names);
             }
-            found.map(|known| Modcod::Fixed(known.name))
+            found.map(|known| Waveform::Fixed(*known))
         }
         (_, Some(_)) => {
             let message = "`radio.fixed` has no effect with this `modcod`".to_owned();
@@ -50,19 +78,9 @@ pub(super) fn modcod(
             error("fixed", "no-effect", message, why, &[]);
             None
         }
-        (RawModcod::Shannon, None) => Some(Modcod::Shannon),
-        (RawModcod::UncodedBpsk, None) => Some(Modcod::Uncoded(1)),
-        (RawModcod::UncodedQpsk, None) => Some(Modcod::Uncoded(2)),
-    }
-}
-
-fn carrier(raw: &RawCarrier) -> Carrier {
-    Carrier {
-        frequency: raw.frequency,
-        eirp: raw.eirp,
-        g_over_t: raw.g_over_t,
-        bandwidth: raw.bandwidth,
-        losses: raw.losses,
+        (RawModcod::Shannon, None) => Some(Waveform::Shannon),
+        (RawModcod::UncodedBpsk, None) => Some(Waveform::Uncoded(1)),
+        (RawModcod::UncodedQpsk, None) => Some(Waveform::Uncoded(2)),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::files::Files;
 use crate::model::RuleFile;
 use crate::parse::{Document, read, text_of};
 use crate::raw::{Name, PassOrDrop, RawAction, RawRule, RawRuleFile};
-use crate::schema::RULES;
+use crate::schema::{RULES, as_written};
 use crate::walk::Seg::{self, Index, Key};
 
 /// Reads a file of rules of a box: form, values, and the files it names.
@@ -44,7 +44,7 @@ fn rule_file(
     Ok(RuleFile {
         seed: raw.seed,
         rules,
-        raw: raw.rules,
+        written: raw.rules.iter().map(as_written).collect(),
         inputs,
         warnings,
         source: document.source().clone(),

@@ -4,14 +4,9 @@ use super::constellations::Found;
 use super::inputs::Inputs;
 use super::no_effect;
 use crate::diagnostic::Diagnostics;
-use crate::model::{
-    Chief, Constellation, Formation, FormationSource, Isl, Name, Orbits, RelativeElements,
-    RelativeState,
-};
+use crate::model::{Constellation, Formation, FormationSource, Isl, Name, Orbits};
 use crate::parse::Parsed;
-use crate::raw::{
-    FormationPreset, RawChief, RawFormation, RawRelative, RawRelativeElements, TWO_WEEKS,
-};
+use crate::raw::{FormationPreset, RawFormation, RawPositions, TWO_WEEKS};
 use crate::text_file::TextFile;
 use crate::walk::Seg::Key;
 use constel_units::Length;
@@ -85,25 +80,28 @@ impl Source<'_> {
 
     fn resolve(&mut self, inputs: &mut Inputs<'_>) -> Option<FormationSource> {
         let raw = self.raw;
-        let by_chief = raw.preset.is_some() || raw.relative.is_some() || raw.elements.is_some();
-        let of_any = raw.preset.is_some_and(|preset| {
+        let preset = match &raw.from {
+            RawPositions::Preset(preset) => Some(*preset),
+            _ => None,
+        };
+        let of_tle = matches!(raw.from, RawPositions::Tle(_));
+        let of_file = of_tle || matches!(raw.from, RawPositions::Ephemeris(_));
+        let of_any = preset.is_some_and(|preset| {
             use FormationPreset::{Circumnavigation, StringOfPearls};
             matches!(preset, StringOfPearls | Circumnavigation)
         });
-        let counted = of_any || raw.tle.is_some() || raw.ephemeris.is_some();
         self.key(
             "orbit",
             raw.orbit.is_some(),
-            by_chief,
+            !of_file,
             "preset`, `relative` or `elements",
         );
         self.key(
             "craft",
             raw.craft.is_some(),
-            counted,
+            of_any || of_file,
             "preset: string-of-pearls`, `preset: circumnavigation`, `tle` or `ephemeris",
         );
-        let of_file = raw.tle.is_some() || raw.ephemeris.is_some();
         self.key(
             "strict",
             raw.strict,
@@ -113,76 +111,40 @@ impl Source<'_> {
         self.key(
             "max_age",
             raw.max_age.is_some(),
-            raw.tle.is_some() && raw.max_age.is_some(),
+            of_tle && raw.max_age.is_some(),
             "tle",
         );
-        let sized = raw.preset.is_some();
-        let needed = sized && raw.preset != Some(FormationPreset::Starling);
+        let needed = preset.is_some_and(|preset| preset != FormationPreset::Starling);
         self.key(
             "size",
             raw.size.is_some(),
-            needed || (sized && raw.size.is_some()),
+            needed || (preset.is_some() && raw.size.is_some()),
             "preset",
         );
-        if let Some(file) = &raw.tle {
-            let max_age = raw.max_age.unwrap_or(TWO_WEEKS);
-            let file = self.file("tle", file, inputs)?;
-            return Some(FormationSource::Tle(file, max_age));
-        }
-        if let Some(file) = &raw.ephemeris {
-            let file = self.file("ephemeris", file, inputs);
-            return file.map(FormationSource::Ephemeris);
-        }
-        let chief = chief_of(raw.orbit.as_ref()?);
-        if let Some(states) = &raw.relative {
-            let states = states.iter().map(relative_of).collect();
-            return Some(FormationSource::Relative(chief, states));
-        }
-        if let Some(elements) = &raw.elements {
-            let elements = elements.iter().map(elements_of).collect();
-            return Some(FormationSource::Elements(chief, elements));
-        }
-        let preset = raw.preset?;
-        let size = match (raw.size, preset) {
-            (None, FormationPreset::Starling) => STARLING,
-            (size, _) => size?,
-        };
-        Some(FormationSource::Preset(chief, preset, size))
+        Some(match &raw.from {
+            RawPositions::Tle(file) => {
+                let max_age = raw.max_age.unwrap_or(TWO_WEEKS);
+                FormationSource::Tle(self.file("tle", file, inputs)?, max_age)
+            }
+            RawPositions::Ephemeris(file) => {
+                FormationSource::Ephemeris(self.file("ephemeris", file, inputs)?)
+            }
+            RawPositions::Relative(states) => FormationSource::Relative(raw.orbit?, states.clone()),
+            RawPositions::Elements(elements) => {
+                FormationSource::Elements(raw.orbit?, elements.clone())
+            }
+            RawPositions::Preset(preset) => {
+                let size = match (raw.size, preset) {
+                    (None, FormationPreset::Starling) => STARLING,
+                    (size, _) => size?,
+                };
+                FormationSource::Preset(raw.orbit?, *preset, size)
+            }
+        })
     }
 
     fn file(&mut self, key: &str, name: &str, inputs: &mut Inputs<'_>) -> Option<TextFile> {
         let path = [Key("spacecraft"), Key(self.name.as_str()), Key(key)];
         inputs.records(name, &path, self.errors)
-    }
-}
-
-fn chief_of(raw: &RawChief) -> Chief {
-    Chief {
-        altitude: raw.altitude,
-        inclination: raw.inclination,
-        raan: raw.raan,
-        latitude_argument: raw.latitude_argument,
-    }
-}
-
-fn relative_of(raw: &RawRelative) -> RelativeState {
-    RelativeState {
-        radial: raw.radial,
-        along: raw.along,
-        cross: raw.cross,
-        radial_speed: raw.radial_speed,
-        along_speed: raw.along_speed,
-        cross_speed: raw.cross_speed,
-    }
-}
-
-fn elements_of(raw: &RawRelativeElements) -> RelativeElements {
-    RelativeElements {
-        a: raw.a,
-        lambda: raw.lambda,
-        ex: raw.ex,
-        ey: raw.ey,
-        ix: raw.ix,
-        iy: raw.iy,
     }
 }

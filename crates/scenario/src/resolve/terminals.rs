@@ -2,69 +2,44 @@
 
 use std::collections::BTreeSet;
 
-use constel_units::{Angle, TimeSpan};
+use constel_topology::{GslPolicy, GslSpec};
+use constel_units::Utc;
 
 use super::constellations::Found;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{GslRule, Name, Policy, Terminal};
+use crate::model::{HandoverKind, Name, Terminal};
 use crate::parse::Parsed;
-use crate::raw::{GslPolicy, RawGsl, RawTerminal, SetPolicy};
+use crate::raw::{RawGsl, RawHandover, RawPolicy, RawTerminal};
 use crate::walk::Seg::{self, Index, Key};
 
-/// The default slot of `policy: scheduler`.
-const SLOT: TimeSpan = TimeSpan::from_ns(15_000_000_000);
-
-/// The keys of a policy, in a constellation's `gsl` or at a terminal.
-pub(super) struct PolicyKeys {
-    pub(super) policy: GslPolicy,
-    pub(super) hysteresis: Option<Angle>,
-    pub(super) slot: Option<TimeSpan>,
-}
-
-impl PolicyKeys {
-    /// Returns the policy with its own numbers; `None` after an error. `report` receives the key, the code, the
-    /// error, the reason, and the suggestion.
-    pub(super) fn resolve(
-        &self,
-        mut report: impl FnMut(&'static str, &'static str, &str, &str, String),
-    ) -> Option<Policy> {
-        let (hysteresis, slot) = (self.hysteresis.is_some(), self.slot.is_some());
-        for (key, written, needs, word) in [
-            (
-                "hysteresis",
-                hysteresis,
-                SetPolicy::Hysteresis,
-                "hysteresis",
-            ),
-            ("slot", slot, SetPolicy::Scheduler, "scheduler"),
-        ] {
-            if written && self.policy != GslPolicy::Set(needs) {
-                report(
-                    key,
-                    "no-effect",
-                    "has no effect with this policy",
-                    "what would be ignored is an error, so that no result misleads",
-                    format!("remove `{key}`, or set `policy: {word}`"),
-                );
+impl RawPolicy {
+    /// Returns the policy of a lab that starts then: its slots are counted from there, and are longer than zero.
+    #[must_use]
+    pub fn from_start(self, start: Utc) -> GslPolicy {
+        match self {
+            Self::Plain(plain) => GslPolicy::Plain(plain),
+            Self::Hysteresis(gain) => GslPolicy::Hysteresis {
+                gain_deg: gain.deg(),
+            },
+            Self::Scheduler { slot } => {
+                // Slots begin at second 12 of the minute; the phase is relative to the start of the lab.
+                let anchor = i128::from(12_000_000_000_i64) - i128::from(start.unix_ns());
+                let phase = anchor.rem_euclid(i128::from(slot.ns()));
+                GslPolicy::Scheduler {
+                    period_ns: slot.ns().unsigned_abs(),
+                    phase_ns: u64::try_from(phase).unwrap_or(0),
+                }
             }
         }
-        Some(match (self.policy, self.hysteresis) {
-            (GslPolicy::Plain(plain), _) => Policy::Plain(plain),
-            (GslPolicy::Set(SetPolicy::Hysteresis), Some(gain)) => Policy::Hysteresis(gain),
-            (GslPolicy::Set(SetPolicy::Hysteresis), None) => {
-                report(
-                    "hysteresis",
-                    "missing-key",
-                    "missing key `hysteresis`",
-                    "the policy needs a threshold: how much higher another satellite must be",
-                    "add `hysteresis: 5 deg`".to_owned(),
-                );
-                return None;
-            }
-            (GslPolicy::Set(SetPolicy::Scheduler), _) => {
-                Policy::Scheduler(self.slot.unwrap_or(SLOT))
-            }
-        })
+    }
+}
+
+/// Returns the rule of antennas. Slots of schedulers are counted from `start`, lab time zero.
+pub(super) fn rule(policy: RawPolicy, handover: &RawHandover, start: Utc) -> GslSpec {
+    GslSpec {
+        policy: policy.from_start(start),
+        outage_ns: handover.outage.ns().unsigned_abs(),
+        make_before_break: handover.kind == HandoverKind::MakeBeforeBreak,
     }
 }
 
@@ -85,10 +60,6 @@ impl Left {
     fn differing(self, a: &RawGsl, b: &RawGsl) -> Option<&'static str> {
         if self.policy && a.policy != b.policy {
             Some("policy")
-        } else if self.policy && a.hysteresis != b.hysteresis {
-            Some("hysteresis")
-        } else if self.policy && a.slot != b.slot {
-            Some("slot")
         } else if self.handover && a.handover != b.handover {
             Some("handover")
         } else if a.link.mtu != b.link.mtu {
@@ -218,7 +189,6 @@ impl One<'_> {
                     .with_suggestion("remove `antennas`, or `gateway`"),
             );
         }
-        let policy = self.policy(errors);
         let places = self.constellations(errors);
         let left = Left {
             policy: raw.policy.is_none(),
@@ -232,57 +202,19 @@ impl One<'_> {
         let those = raw.constellations.iter();
         let mut those = those.filter_map(|name| found.iter().find(|f| f.resolved.name == *name));
         let first = those.next()?.resolved.gsl.as_ref()?.rule;
-        let handover = raw.handover.as_ref();
+        let own = rule(
+            raw.policy.unwrap_or_default(),
+            &raw.handover.clone().unwrap_or_default(),
+            self.parsed.raw.start,
+        );
         Some(Terminal {
             constellations: Some(places),
             antennas: raw.antennas.unwrap_or(1),
             min_elevation: raw.min_elevation,
-            rule: Some(GslRule {
-                policy: policy.unwrap_or(first.policy),
-                handover_outage: handover.map_or(first.handover_outage, |h| h.outage),
-                handover_kind: handover.map_or(first.handover_kind, |h| h.kind),
+            rule: Some(GslSpec {
+                policy: raw.policy.map_or(first.policy, |_| own.policy),
+                ..raw.handover.as_ref().map_or(first, |_| own)
             }),
-        })
-    }
-
-    /// The terminal's own policy, if it has one.
-    fn policy(&self, errors: &mut Diagnostics) -> Option<Policy> {
-        let RawTerminal {
-            policy,
-            hysteresis,
-            slot,
-            ..
-        } = *self.raw;
-        let Some(policy) = policy else {
-            for (key, written) in [
-                ("hysteresis", hysteresis.is_some()),
-                ("slot", slot.is_some()),
-            ] {
-                if written {
-                    let message = format!("`{key}` has an effect only with `policy` beside it");
-                    errors.push(
-                        self.error(&[Key(key)], "no-effect", message)
-                            .with_reason(
-                                "without `policy` the constellation's holds, with its numbers",
-                            )
-                            .with_suggestion(format!("remove `{key}`, or set `policy`")),
-                    );
-                }
-            }
-            return None;
-        };
-        let keys = PolicyKeys {
-            policy,
-            hysteresis,
-            slot,
-        };
-        keys.resolve(|key, code, message, reason, hint| {
-            let (tail, message) = match code {
-                "missing-key" => (&[][..], message.to_owned()),
-                _ => (&[Key(key)][..], format!("`{key}` {message}")),
-            };
-            let error = self.error(tail, code, message);
-            errors.push(error.with_reason(reason).with_suggestion(hint));
         })
     }
 

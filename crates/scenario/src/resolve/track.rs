@@ -6,7 +6,7 @@ use super::inputs::{Input, Inputs};
 use super::table::{self, Column, TIME};
 use super::terminals::Terminals;
 use crate::diagnostic::Diagnostics;
-use crate::model::{Name, Obstacle, Station, Terminal, Waypoint};
+use crate::model::{Name, Station, Terminal, Waypoint};
 use crate::parse::Parsed;
 use crate::raw::RawStation;
 use crate::walk::Seg::{self, Index, Key};
@@ -38,13 +38,7 @@ pub(super) fn station(
                 errors.push(parsed.error_at(&at, "order", message));
                 return None;
             }
-            let waypoint = |w: &crate::raw::RawWaypoint| Waypoint {
-                at: w.at,
-                latitude: w.latitude,
-                longitude: w.longitude,
-                altitude: w.altitude,
-            };
-            track.iter().map(waypoint).collect()
+            track.clone()
         }
         (false, None, Some(file)) => {
             let at = [path[0], path[1], path[2], Key("track_file")];
@@ -80,17 +74,10 @@ pub(super) fn station(
         }
     };
     let terminals = terminals_of(parsed, &path, name, raw, terminals, errors)?;
-    let obstacles = raw.obstacles.iter();
     Some(Station {
         feeder: raw.feeder,
         gateway: raw.gateway,
-        obstacles: obstacles
-            .map(|o| Obstacle {
-                from: o.from,
-                to: o.to,
-                elevation: o.elevation,
-            })
-            .collect(),
+        obstacles: raw.obstacles.clone(),
         track,
         ..Station::at(name.clone(), (latitude, longitude, altitude), terminals)
     })

@@ -12,7 +12,7 @@ use crate::model::{
 };
 use crate::parse::Parsed;
 use crate::raw::{
-    self, Destination, PathOf, Protocol, RawFlow, RawHttp, RawIperf3, RawPing, RawRun,
+    self, Destination, PathOf, Protocol, RawFlow, RawHttp, RawIperf3, RawKind, RawPing, RawRun,
 };
 use crate::walk::Path;
 use crate::walk::Seg::{self, Index, Key};
@@ -138,26 +138,15 @@ impl<'a> Traffic<'a> {
     }
 
     fn action(&mut self, raw: &RawFlow) -> Option<Action> {
-        if let Some(ping) = &raw.ping {
-            return Some(self.ping(ping));
+        match &raw.kind {
+            RawKind::Ping(ping) => Some(self.ping(ping)),
+            RawKind::Iperf3(iperf3) => self.iperf3(iperf3, raw),
+            RawKind::Http(http) => Some(self.http(http)),
+            RawKind::Leotp(leotp) => self.leotp(leotp),
+            RawKind::Tcp(tcp) => self.tcp(tcp),
+            RawKind::Vivace(vivace) => Some(self.vivace(vivace)),
+            RawKind::Run(run) => Some(self.run(run)),
         }
-        if let Some(iperf3) = &raw.iperf3 {
-            return self.iperf3(iperf3, raw);
-        }
-        if let Some(http) = &raw.http {
-            return Some(self.http(http));
-        }
-        if let Some(leotp) = &raw.leotp {
-            return self.leotp(leotp);
-        }
-        if let Some(tcp) = &raw.tcp {
-            return self.tcp(tcp);
-        }
-        if let Some(vivace) = &raw.vivace {
-            return Some(self.vivace(vivace));
-        }
-        // The schema requires exactly one of them.
-        raw.run.as_ref().map(|run| self.run(run))
     }
 
     fn ping(&mut self, raw: &RawPing) -> Action {
@@ -401,18 +390,13 @@ impl<'a> Traffic<'a> {
     /// Notes the ports that the file gives, so that defaults keep away from them.
     fn explicit_ports(&mut self) {
         for (index, flow) in self.parsed.raw.traffic.iter().enumerate() {
-            let (kind, to, port) = if let Some(iperf3) = &flow.iperf3 {
-                ("iperf3", &iperf3.to.node, iperf3.port)
-            } else if let Some(http) = &flow.http {
-                ("http", &http.to.node, http.port)
-            } else if let Some(leotp) = &flow.leotp {
-                ("leotp", &leotp.to.node, leotp.port)
-            } else if let Some(tcp) = &flow.tcp {
-                ("tcp", &tcp.to.node, tcp.port)
-            } else if let Some(vivace) = &flow.vivace {
-                ("vivace", &vivace.to.node, vivace.port)
-            } else {
-                continue;
+            let (kind, to, port) = match &flow.kind {
+                RawKind::Iperf3(own) => ("iperf3", &own.to.node, own.port),
+                RawKind::Http(own) => ("http", &own.to.node, own.port),
+                RawKind::Leotp(own) => ("leotp", &own.to.node, own.port),
+                RawKind::Tcp(own) => ("tcp", &own.to.node, own.port),
+                RawKind::Vivace(own) => ("vivace", &own.to.node, own.port),
+                RawKind::Ping(_) | RawKind::Run(_) => continue,
             };
             let Some(port) = port else { continue };
             self.index = index;

@@ -1,14 +1,17 @@
 //! Rain and recordings, and the stations they belong to.
 
-use constel_units::{DataRate, RainRate, Ratio, TimeSpan};
+use std::num::NonZeroU64;
+
+use constel_topology::{Rain, Recorded, Recording};
 
 use super::access;
 use super::ground::Ground;
 use super::inputs::Inputs;
 use super::table::{self, Column, TIME};
 use crate::diagnostic::Diagnostics;
-use crate::model::{Name, Recorded, Recording, Station};
+use crate::model::{Name, Station};
 use crate::parse::Parsed;
+use crate::raw::RawRainfall;
 use crate::walk::Seg::{self, Index, Key};
 
 const RAIN: [Column; 2] = [TIME, Column::required("rain_mm_per_h", 0.0, 500.0)];
@@ -47,18 +50,22 @@ pub(super) fn resolve(
     }
     for (index, raw) in parsed.raw.weather.iter().enumerate() {
         let path = [Key("weather"), Index(index), Key("file")];
-        let rain = match (&raw.rain, &raw.file) {
-            (Some(rain), _) => vec![(TimeSpan::from_ns(0), *rain)],
-            (None, Some(file)) => {
+        let rain = match &raw.rain {
+            RawRainfall::Rain(rain) => vec![Rain {
+                t_ns: 0,
+                mm_per_h: rain.mm_per_h(),
+            }],
+            RawRainfall::File(file) => {
                 let input = inputs.text(file, &path, errors);
                 let rows = input.and_then(|i| table::read(&i, "rows", &RAIN, errors));
                 let Some(rows) = rows else { continue };
                 rows.into_iter()
-                    .map(|r| (r.at, RainRate::from_mm_per_h(r.values[1].unwrap_or(0.0))))
+                    .map(|r| Rain {
+                        t_ns: r.at.ns().unsigned_abs(),
+                        mm_per_h: r.values[1].unwrap_or(0.0),
+                    })
                     .collect()
             }
-            // The schema requires exactly one of them.
-            (None, None) => continue,
         };
         let section = [Key("weather"), Index(index)];
         give(parsed, &section, &raw.stations, ground, errors, |station| {
@@ -73,22 +80,19 @@ pub(super) fn resolve(
         let input = inputs.text(&raw.file, &path, errors);
         let rows = input.and_then(|i| table::read(&i, "rows", &RECORDED, errors));
         let Some(rows) = rows else { continue };
+        let (begin, last) = (rows[0].at, rows[rows.len() - 1].at);
         let points: Vec<Recorded> = rows.into_iter().map(recorded).collect();
-        if points.iter().all(|p| p.says_nothing()) {
+        if points.iter().all(says_nothing) {
             let message = format!("`{}` has no values", raw.file);
             let error = parsed
                 .error_at(&path, "missing-column", message)
                 .with_reason("it has none of the columns `up_bit_per_s`, `down_bit_per_s`, `loss_ratio` and `extra_delay_s`, or they are 0");
             errors.push(error);
         }
-        if points[0].at.ns() != 0 {
-            let message = format!(
-                "the first row of `{}` is at {}, not at 0 s",
-                raw.file, points[0].at
-            );
+        if begin.ns() != 0 {
+            let message = format!("the first row of `{}` is at {begin}, not at 0 s", raw.file);
             errors.push(parsed.error_at(&path, "order", message));
         }
-        let last = points[points.len() - 1].at;
         if let Some(repeat) = raw.repeat.filter(|r| r.ns() <= last.ns()) {
             let message = format!("`repeat` is {repeat}, but the last row is at {last}");
             let at = [section[0], section[1], Key("repeat")];
@@ -96,7 +100,7 @@ pub(super) fn resolve(
         }
         let recording = Recording {
             points,
-            repeat: raw.repeat,
+            repeat_ns: raw.repeat.map_or(0, |repeat| repeat.ns().unsigned_abs()),
         };
         give(parsed, &section, &raw.stations, ground, errors, |station| {
             let first = station.recording.points.is_empty();
@@ -109,26 +113,19 @@ pub(super) fn resolve(
 fn recorded(row: table::Row<5>) -> Recorded {
     let [_, up, down, loss, extra] = row.values;
     // Whole bits per second within the column's bounds.
-    let rate = |bps: f64| DataRate::from_bps(bps.round() as u64);
+    let rate = |bps: f64| NonZeroU64::new(bps.round() as u64);
     Recorded {
-        at: row.at,
-        up: up.map(rate),
-        down: down.map(rate),
-        // Within the column's bounds, so it is one.
-        loss: Ratio::from_ratio(loss.unwrap_or(0.0)).unwrap_or_else(|_| zero()),
-        extra_delay: TimeSpan::from_ns((extra.unwrap_or(0.0) * 1e9).round() as i64),
+        t_ns: row.at.ns().unsigned_abs(),
+        up_bps: up.and_then(rate),
+        down_bps: down.and_then(rate),
+        loss_ratio: loss.unwrap_or(0.0),
+        extra_delay_ns: (extra.unwrap_or(0.0) * 1e9).round() as u64,
     }
 }
 
-fn zero() -> Ratio {
-    Ratio::from_ratio(0.0).expect("zero is a ratio")
-}
-
-impl Recorded {
-    fn says_nothing(&self) -> bool {
-        let rates = self.up.is_none() && self.down.is_none();
-        rates && self.loss.get() == 0.0 && self.extra_delay.ns() == 0
-    }
+fn says_nothing(point: &Recorded) -> bool {
+    let rates = point.up_bps.is_none() && point.down_bps.is_none();
+    rates && point.loss_ratio == 0.0 && point.extra_delay_ns == 0
 }
 
 /// Lets `set` work on each station named; false from it: the station had one before.

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use super::{Seg, Walker};
 use crate::diagnostic::nearest;
 use crate::schema::{Resolved, follow};
-use crate::tree::{Entry, Node};
+use crate::tree::{Entry, Node, Value};
 
 impl<'a> Walker<'a> {
     pub(super) fn duplicate(&mut self, node: &Node, entry: &'a Entry) {
@@ -48,7 +48,15 @@ impl<'a> Walker<'a> {
             "unknown-key",
             format!("unknown key `{}`", entry.key),
         );
-        if let Some(found) = suggestion {
+        // A key of an earlier form of the section.
+        let instead = schema.get("x-instead").and_then(|all| all.get(&entry.key));
+        if let Some(instead) = instead.and_then(Json::as_str) {
+            let written = match &entry.value.value {
+                Value::Scalar { text, .. } => text.as_str(),
+                _ => "...",
+            };
+            error = error.with_suggestion(instead.replace("VALUE", written));
+        } else if let Some(found) = suggestion {
             error = error.with_suggestion(format!("did you mean `{found}`?"));
         } else if entry.key == "box" && self.format.what == "scenario" {
             error = error.with_suggestion(
@@ -64,7 +72,7 @@ impl<'a> Walker<'a> {
             .with_next(format!("see {}", self.format.reference));
         self.errors.push(error);
         self.path.pop();
-        suggestion
+        suggestion.filter(|_| instead.is_none())
     }
 
     /// Returns the other sections that have this key, for a key in the wrong section.
@@ -169,7 +177,7 @@ impl<'a> Walker<'a> {
 }
 
 /// Returns the first sentence of a description, on one line.
-fn first_sentence(text: &str) -> String {
+pub(super) fn first_sentence(text: &str) -> String {
     let paragraph = text.split("\n\n").next().unwrap_or("");
     let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.find(". ") {

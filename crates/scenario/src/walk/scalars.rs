@@ -1,11 +1,12 @@
 //! Words, quantities, numbers and names.
 
-use serde_json::{Number, Value as Json};
+use serde_json::{Map, Number, Value as Json, json};
 
+use super::keys::first_sentence;
 use super::{Walker, format_words, word_text};
 use crate::bounds::check_bounds;
 use crate::raw::{Destination, DestinationError, Name, NodeName};
-use crate::schema::{Resolved, follow};
+use crate::schema::{Resolved, follow, has_defaults};
 use crate::source::Span;
 use crate::tree::{Core, Node, Value, core_type};
 
@@ -14,6 +15,17 @@ impl<'a> Walker<'a> {
         &mut self,
         schema: Resolved<'a>,
         words: &[&'a Json],
+        node: &Node,
+    ) -> Option<Json> {
+        self.word_or(schema, words, &[], node)
+    }
+
+    /// A word; `forms` are other values that are allowed.
+    fn word_or(
+        &mut self,
+        schema: Resolved<'a>,
+        words: &[&'a Json],
+        forms: &[String],
         node: &Node,
     ) -> Option<Json> {
         if let Value::Scalar { text, plain } = &node.value {
@@ -26,7 +38,8 @@ impl<'a> Walker<'a> {
                 return Some((*found).clone());
             }
         }
-        let allowed: Vec<String> = words.iter().map(|word| word_text(word)).collect();
+        let words_and_forms = words.iter().map(|word| word_text(word));
+        let allowed: Vec<String> = words_and_forms.chain(forms.iter().cloned()).collect();
         let error = match &node.value {
             Value::Scalar { text, .. } => self
                 .error(
@@ -69,6 +82,70 @@ impl<'a> Walker<'a> {
         None
     }
 
+    /// A word where some words need a value, and are then the key of a mapping with `forms`.
+    fn word_with_value(
+        &mut self,
+        words: Resolved<'a>,
+        forms: &'a Map<String, Json>,
+        text: &str,
+        node: &Node,
+    ) -> Option<Json> {
+        let form = forms.get(text);
+        if form.is_some_and(has_defaults) {
+            return Some(json!({text: {}}));
+        }
+        if let Some(form) = form {
+            let meaning = follow(self.root, form).text("description");
+            let meaning = first_sentence(meaning.unwrap_or_default());
+            let (key, value) = (self.what(), self.example(form));
+            let key = key.trim_matches('`');
+            let suggestion = format!("write `{key}: {{{text}: {value}}}`");
+            let error = self
+                .error(node.span, "missing-key", format!("`{text}` needs a value"))
+                .with_reason(meaning)
+                .with_suggestion(suggestion);
+            self.errors.push(error);
+            return None;
+        }
+        let listed = words.words().unwrap_or_default();
+        let is_listed = |key: &String| listed.iter().any(|word| *word == key.as_str());
+        let forms = forms.iter().filter(|(key, _)| !is_listed(key));
+        let forms: Vec<String> = forms
+            .map(|(key, form)| match has_defaults(form) {
+                true => key.clone(),
+                false => format!("{{{key}: ...}}"),
+            })
+            .collect();
+        self.word_or(words, &listed, &forms, node)
+    }
+
+    /// Returns a value of a schema as it would be written.
+    fn example(&self, schema: &Json) -> String {
+        let schema = follow(self.root, schema);
+        match (schema.text("type"), schema.text("format")) {
+            (Some("object"), _) => {
+                let required = schema.get("required").and_then(Json::as_array);
+                let required = required.into_iter().flatten().filter_map(Json::as_str);
+                let keys: Vec<String> = required
+                    .filter_map(|key| {
+                        let value = schema.get("properties")?.get(key)?;
+                        Some(format!("{key}: {}", self.example(value)))
+                    })
+                    .collect();
+                format!("{{{}}}", keys.join(", "))
+            }
+            (Some("array"), _) => {
+                let item = schema.get("items").map(|item| self.example(item));
+                format!("[{}]", item.unwrap_or_default())
+            }
+            (Some("integer"), _) => schema.get("minimum").map_or("1".into(), Json::to_string),
+            (_, Some(format)) if !constel_units::format_example(format).is_empty() => {
+                constel_units::format_example(format).to_owned()
+            }
+            _ => "...".to_owned(),
+        }
+    }
+
     /// Either a fixed word or the other alternative, or alternatives of different types.
     pub(super) fn any_of(
         &mut self,
@@ -92,10 +169,20 @@ impl<'a> Walker<'a> {
         };
         let of_type = |wanted: &str| {
             alternatives.iter().find(|a| {
-                let found = follow(self.root, a).text("type");
-                found.is_some_and(|found| found == wanted)
+                let found = follow(self.root, a);
+                let is_words = wanted == "string" && found.words().is_some();
+                is_words || found.text("type") == Some(wanted)
             })
         };
+        let forms = of_type("object").and_then(|forms| forms.get("properties")?.as_object());
+        if let (Value::Scalar { text, .. }, Some(forms), Some(words)) =
+            (&node.value, forms, of_type("string"))
+        {
+            let words = follow(self.root, words);
+            if words.words().is_some() {
+                return self.word_with_value(words, forms, text, node);
+            }
+        }
         let is_number =
             matches!(&node.value, Value::Scalar { text, .. } if text.parse::<i64>().is_ok());
         let fits = of_type(wanted).or_else(|| of_type("integer").filter(|_| is_number));

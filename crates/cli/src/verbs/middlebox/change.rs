@@ -35,8 +35,7 @@ pub(super) fn remove(args: &BoxRemove) -> Outcome {
 
 pub(super) fn replace(args: &BoxRule) -> Outcome {
     let file = load_rules(&args.rules)?;
-    let rules = file.raw.iter().map(serde_json::to_value);
-    let rules = rules.collect::<Result<Vec<Value>, _>>()?;
+    let rules = file.written;
     change(&args.lab, RuleChange::Replace { rules }, args.json)
 }
 
@@ -46,14 +45,16 @@ fn one(text: &str) -> Result<Value, Failure> {
     let files = DiskFiles::in_folder(Path::new(""));
     let file = read_rules("RULE", wrapped.as_bytes(), &files)
         .map_err(|errors| Failure::Scenario(errors.to_string()))?;
-    let [rule] = file.raw.as_slice() else {
+    let Ok([mut rule]) = <[Value; 1]>::try_from(file.written) else {
         return Err(Failure::Usage("one rule is expected".to_owned()));
     };
-    let mut rule = rule.clone();
-    if rule.name.as_ref().is_some_and(|name| name == "rule-1") && !text.contains("rule-1") {
-        rule.name = None;
+    if let Some(keys) = rule.as_object_mut()
+        && keys.get("name").is_some_and(|name| name == "rule-1")
+        && !text.contains("rule-1")
+    {
+        keys.remove("name");
     }
-    Ok(serde_json::to_value(rule)?)
+    Ok(rule)
 }
 
 fn change(lab: &str, change: RuleChange, json: bool) -> Outcome {

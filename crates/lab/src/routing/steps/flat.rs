@@ -18,7 +18,10 @@ constellations:
   sat:
     walker: {pattern: delta, inclination: 60 deg, satellites: 2, planes: 1, phasing: 0, altitude: 8000 km}
     isl: {pattern: none}
-    gsl: {min_elevation: 5 deg, policy: hysteresis, hysteresis: 5 deg, link: {rate: 100 Mbit/s, queue: 256 KiB}}
+    gsl:
+      min_elevation: 5 deg
+      policy: {hysteresis: 5 deg}
+      link: {rate: 100 Mbit/s, queue: 256 KiB}
 ground:
   stations:
     west: {latitude: -48 deg, longitude: 148 deg}

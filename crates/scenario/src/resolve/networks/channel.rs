@@ -4,14 +4,10 @@ use super::super::no_effect;
 use crate::diagnostic::Diagnostics;
 use crate::model::{Access, Channel, Name};
 use crate::parse::Parsed;
-use crate::raw::{ChannelAccess, DriverChoice, RawChannel, RawLink, RawNetwork};
+use crate::raw::{DriverChoice, RawLink, RawNetwork};
 use crate::walk::Seg::Key;
 use constel_units::TimeSpan;
 
-/// A slot of carrier sense, unless another is stated: that of 802.11b.
-const CSMA_SLOT_NS: i64 = 20_000;
-/// How many slots a wait is drawn from, unless another number is stated.
-const CSMA_WINDOW: u32 = 32;
 /// Length of the Ethernet header before a packet.
 const HEADER_BYTES: u64 = 14;
 
@@ -50,53 +46,23 @@ pub(super) fn resolve(
         );
         return None;
     };
-    let path = |key| [network[0], network[1], Key("channel"), Key(key)];
-    if channel.access == ChannelAccess::Aloha && channel.slot.is_some() {
-        no_effect(
-            parsed,
-            errors,
-            &path("slot"),
-            "access: csma, tdma or slotted-aloha",
-        );
-    }
-    if channel.access != ChannelAccess::Csma && channel.window.is_some() {
-        no_effect(parsed, errors, &path("window"), "access: csma");
-    }
-    let access = match (channel.access, channel.slot) {
-        (ChannelAccess::Aloha, _) => Access::Aloha,
-        (ChannelAccess::Csma, slot) => Access::Csma {
-            slot: slot.unwrap_or(TimeSpan::from_ns(CSMA_SLOT_NS)),
-            window: channel.window.unwrap_or(CSMA_WINDOW),
-        },
-        (ChannelAccess::Tdma | ChannelAccess::SlottedAloha, None) => {
-            let path = [network[0], network[1], Key("channel")];
-            let message = "this `channel` needs `slot`".to_owned();
-            errors.push(parsed.error_at_key(&path, "missing-key", message));
-            return None;
-        }
-        (ChannelAccess::Tdma, Some(slot)) => Access::Tdma { slot },
-        (ChannelAccess::SlottedAloha, Some(slot)) => Access::SlottedAloha { slot },
-    };
-    if let (Access::Tdma { slot } | Access::SlottedAloha { slot }, Some(link)) = (access, &raw.link)
+    if let (Access::Tdma { slot } | Access::SlottedAloha { slot }, Some(link)) =
+        (channel.access, &raw.link)
     {
         let needs = longest(channel, raw, link);
         if slot < needs {
+            let path = [network[0], network[1], Key("channel"), Key("access")];
             let message = format!(
                 "a slot of {slot} is shorter than a frame of the MTU, {needs} with preamble and guard"
             );
-            errors.push(parsed.error_at(&path("slot"), "out-of-range", message));
+            errors.push(parsed.error_at(&path, "out-of-range", message));
         }
     }
-    Some(Channel {
-        access,
-        preamble: channel.preamble,
-        guard: channel.guard,
-        bit_errors: channel.bit_errors,
-    })
+    Some(*channel)
 }
 
 /// How long a frame of the MTU keeps the channel at the lowest rate, guard included.
-fn longest(channel: &RawChannel, raw: &RawNetwork, link: &RawLink) -> TimeSpan {
+fn longest(channel: &Channel, raw: &RawNetwork, link: &RawLink) -> TimeSpan {
     let steps = raw.law.iter().flat_map(|law| &law.by_range);
     let rates = steps.map(|step| step.rate.bps());
     let rate_bps = rates.fold(link.rate.bps(), u64::min).max(1);

@@ -3,7 +3,7 @@
 use super::no_effect;
 use super::timers::{NANOS, bgp_timers, ospf_extra, timers};
 use crate::diagnostic::Diagnostics;
-use crate::model::{Bfd, DaemonRouting, Igp, Restart, Start, System};
+use crate::model::{Bfd, DaemonRouting, Igp, Restart, System};
 use crate::parse::Parsed;
 use crate::raw::{Family, Name, RawSystem, RoutingProtocol, Software};
 use crate::resolve::inputs::Inputs;
@@ -23,7 +23,7 @@ pub(super) fn resolve(
     let protocol = raw.protocol.unwrap_or_default();
     check_protocol(parsed, software, protocol, errors);
     let timers = timers(parsed, protocol, errors);
-    let start = raw.start.clone().unwrap_or_default();
+    let start = raw.start.unwrap_or_default();
     if software == Software::Frr && raw.kernel_events.is_some() {
         // zebra learns of interfaces only by kernel events.
         no_effect(parsed, errors, "kernel_events", "daemon: bird");
@@ -35,11 +35,7 @@ pub(super) fn resolve(
         bgp_timers: bgp_timers(parsed, errors),
         systems: raw.systems.iter().flatten().map(system).collect(),
         ospf: ospf_extra(parsed, (software, protocol), timers, errors),
-        start: Start {
-            load: start.load,
-            pace: start.pace,
-            memory: start.memory,
-        },
+        start,
         kernel_events: raw.kernel_events.unwrap_or(true),
         within: raw.within.unwrap_or(TimeSpan::from_ns(120 * NANOS)),
         bfd: bfd(parsed, protocol, errors),
@@ -173,10 +169,7 @@ fn bfd(parsed: &Parsed, protocol: RoutingProtocol, errors: &mut Diagnostics) -> 
             .with_reason("the daemons count whole milliseconds");
         errors.push(error);
     }
-    Some(Bfd {
-        interval: raw.interval,
-        multiplier: raw.multiplier,
-    })
+    Some(*raw)
 }
 
 fn restart(parsed: &Parsed, errors: &mut Diagnostics) -> Option<Restart> {
@@ -192,10 +185,7 @@ fn restart(parsed: &Parsed, errors: &mut Diagnostics) -> Option<Restart> {
         );
         errors.push(error);
     }
-    Some(Restart {
-        after: raw.after,
-        at_most: raw.at_most,
-    })
+    Some(*raw)
 }
 
 fn template(

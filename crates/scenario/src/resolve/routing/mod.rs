@@ -5,7 +5,7 @@ mod timers;
 
 use super::inputs::Inputs;
 use crate::diagnostic::Diagnostics;
-use crate::model::{ComputedRouting, Families, Mode, Reaction, Routing};
+use crate::model::{ComputedRouting, Families, Mode, Routing};
 use crate::parse::Parsed;
 use crate::raw::{Family, Forwarding, Metric, RoutingMode, Software};
 use crate::walk::Seg::{Index, Key};
@@ -109,11 +109,7 @@ pub(super) fn resolve(
                     paths,
                     choices,
                     forwarding,
-                    reaction: raw.reaction.as_ref().map(|r| Reaction {
-                        detect: r.detect,
-                        processing: r.processing,
-                        reach: r.reach,
-                    }),
+                    reaction: raw.reaction,
                     // Filled in when nodes are known.
                     disjoint: Vec::new(),
                 }),

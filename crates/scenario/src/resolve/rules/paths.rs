@@ -10,6 +10,7 @@ use super::RuleReader;
 use crate::raw::{RawLink, RawPath, RawPlace, RawVia, SkyName};
 use crate::resolve::link::{check_jitter, path_effects};
 use crate::resolve::radio;
+use crate::schema::as_written;
 use crate::walk::Seg::{self, Key};
 
 impl RuleReader<'_, '_> {
@@ -139,7 +140,7 @@ impl RuleReader<'_, '_> {
             radio: raw
                 .radio
                 .as_ref()
-                .and_then(|radio| serde_json::to_string(radio).ok()),
+                .map(|radio| as_written(radio).to_string()),
             rain_mm_per_h: rain,
         }
     }
