@@ -219,7 +219,7 @@ def drawn_paths(t, measured_rows):
         rows.append((gain, [t.pct(gain), against(t, ours, bbr, "packet_owd_mean_ms"), f"{r['sky']}, {r['cities']}", f"{r['ground_mbps']}, {r['laser_mbps']}", f"{100 * r['ground_loss']:.2f} %, {100 * r['laser_loss']:.2f} %",
                             f"{r['hops_mean']:.1f}", f"{r['propagation_ms']:.0f}", *[f"{spread(x, 'mbps')}; {spread(x, 'packet_owd_mean_ms', 0)}" for x in (ours, bbr)], min(len(x) for x in of.values()), t.trust_all(g)]))
     gains.sort()
-    t.out += [f"Where the host kept up, {len(gains)} of {len(rows)} paths: throughput of beyond() against bbr: least {t.pct(gains[0])}, median {t.pct(gains[len(gains) // 2])}, most {t.pct(gains[-1])}; worse by more than 2 %: {sum(x < -0.02 for x in gains)}.", ""]
+    t.out += [f"The host kept up on {len(gains)} of {len(rows)} paths: throughput of beyond() against bbr: least {t.pct(gains[0])}, median {t.pct(gains[len(gains) // 2])}, most {t.pct(gains[-1])}; worse by more than 2 %: {sum(x < -0.02 for x in gains)}.", ""]
     t.table(["gain", "OWD of packets", "path", "ground, lasers: Mbit/s", "loss: ground, lasers", "hops", "light, ms", "beyond(): Mbit/s; OWD of packets ms", "bbr", "runs", "host kept up"], [cells for _, cells in sorted(rows, key=lambda x: x[0])])
 
 
