@@ -1,9 +1,9 @@
 """The paths that `vt_many.py` draws by its seed, in labs: beyond() and the kernel's bbr, each in a lab of its own under the same sky. Satellites on the path
 have kernels of their own, all others only forward.
 
-PATHS=5 takes the first five only."""
+PATHS=5 takes the first five only. With JOBS=2 each lab is in a guest of virtual time, two at a time (`guests.py`)."""
 import os
-import sky, vt_many
+import guests, sky, vt_many
 from lab import SMALL
 from rounds import study as rounds_of, wanted
 
@@ -21,9 +21,17 @@ def scenario(p, name, seconds):
     return text
 
 
-def study(name, seconds):
+def specs(name, seconds):
+    """Each path's runs: (way, case, flow, columns)."""
     for number, (p, _) in enumerate(vt_many.drawn(int(os.environ.get("PATHS", vt_many.PATHS)))):
         way = sky.Way(name, scenario(p, name, seconds), ("here", "there"), seconds)
         columns = {"path": number, "sky": p["sky"], "cities": f"{p['from'][0]} to {p['to'][0]}"}
         more = {"hops_mean": sum(way.hops) / len(way.hops), **{k: p[k] for k in ("ground_mbps", "laser_mbps", "ground_loss", "laser_loss")}}
-        rounds_of("drawn", [way.run(case, f, **columns, **more) for case, f in FLOWS if f in wanted([f])], seconds=seconds, seed=vt_many.SEED)
+        yield from ((way, case, f, {**columns, **more}) for case, f in FLOWS if f in wanted([f]))
+
+
+def study(name, seconds):
+    runs, extra = list(specs(name, seconds)), {"seconds": seconds, "seed": vt_many.SEED}
+    if os.environ.get("JOBS"):
+        return guests.study("drawn", runs, **extra)
+    rounds_of("drawn", [way.run(case, flow, **columns) for way, case, flow, columns in runs], **extra)

@@ -199,22 +199,28 @@ def vivace(t):
 
 
 def drawn(t):
-    if d := t.load("lab-drawn"):
-        t.head("## beyond() on paths drawn by a seed, in labs", f"Those of `vt beyond-many` (seed {d['seed']}), every one a lab of its own for each flow and repeat, {d['seconds']} s, against the kernel's bbr.")
-        rows, gains = [], []
-        for g in by(d["rows"], "path"):
-            of = {f: [r for r in g if r["flow"] == f] for f in ("leotp-beyond", "tcp-bbr")}
-            if not all(of.values()):
-                continue
-            ours, bbr = of["leotp-beyond"], of["tcp-bbr"]
-            gain, r = mean(ours, "mbps") / mean(bbr, "mbps") - 1, g[0]
-            if all(x["verdict"]["trustworthy"] for x in g):
-                gains.append(gain)
-            rows.append((gain, [t.pct(gain), against(t, ours, bbr, "packet_owd_mean_ms"), f"{r['sky']}, {r['cities']}", f"{r['ground_mbps']}, {r['laser_mbps']}", f"{100 * r['ground_loss']:.2f} %, {100 * r['laser_loss']:.2f} %",
-                                     f"{r['hops_mean']:.1f}", f"{r['propagation_ms']:.0f}", *[f"{spread(x, 'mbps')}; {spread(x, 'packet_owd_mean_ms', 0)}" for x in (ours, bbr)], min(len(x) for x in of.values()), t.trust_all(g)]))
-        gains.sort()
-        t.out += [f"Where the host kept up, {len(gains)} of {len(rows)} paths: throughput of beyond() against bbr: least {t.pct(gains[0])}, median {t.pct(gains[len(gains) // 2])}, most {t.pct(gains[-1])}; worse by more than 2 %: {sum(x < -0.02 for x in gains)}.", ""]
-        t.table(["gain", "OWD of packets", "path", "ground, lasers: Mbit/s", "loss: ground, lasers", "hops", "light, ms", "beyond(): Mbit/s; OWD of packets ms", "bbr", "runs", "host kept up"], [cells for _, cells in sorted(rows, key=lambda x: x[0])])
+    against_bbr = "every one a lab of its own for each flow and repeat, {seconds} s, against the kernel's bbr."
+    for raw, where, how in (("lab-drawn", "in labs", against_bbr), ("guest/lab-drawn", "in labs of virtual time", against_bbr + " Each lab is in a guest whose clock waits (`run guest drawn`).")):
+        if d := t.load(raw):
+            t.head(f"## beyond() on paths drawn by a seed, {where}", f"Those of `vt beyond-many` (seed {d['seed']}), {how.format(**d)}")
+            drawn_paths(t, d["rows"])
+
+
+def drawn_paths(t, measured_rows):
+    rows, gains = [], []
+    for g in by(measured_rows, "path"):
+        of = {f: [r for r in g if r["flow"] == f] for f in ("leotp-beyond", "tcp-bbr")}
+        if not all(of.values()):
+            continue
+        ours, bbr = of["leotp-beyond"], of["tcp-bbr"]
+        gain, r = mean(ours, "mbps") / mean(bbr, "mbps") - 1, g[0]
+        if all(x["verdict"]["trustworthy"] for x in g):
+            gains.append(gain)
+        rows.append((gain, [t.pct(gain), against(t, ours, bbr, "packet_owd_mean_ms"), f"{r['sky']}, {r['cities']}", f"{r['ground_mbps']}, {r['laser_mbps']}", f"{100 * r['ground_loss']:.2f} %, {100 * r['laser_loss']:.2f} %",
+                            f"{r['hops_mean']:.1f}", f"{r['propagation_ms']:.0f}", *[f"{spread(x, 'mbps')}; {spread(x, 'packet_owd_mean_ms', 0)}" for x in (ours, bbr)], min(len(x) for x in of.values()), t.trust_all(g)]))
+    gains.sort()
+    t.out += [f"The host kept up on {len(gains)} of {len(rows)} paths: throughput of beyond() against bbr: least {t.pct(gains[0])}, median {t.pct(gains[len(gains) // 2])}, most {t.pct(gains[-1])}; worse by more than 2 %: {sum(x < -0.02 for x in gains)}.", ""]
+    t.table(["gain", "OWD of packets", "path", "ground, lasers: Mbit/s", "loss: ground, lasers", "hops", "light, ms", "beyond(): Mbit/s; OWD of packets ms", "bbr", "runs", "host kept up"], [cells for _, cells in sorted(rows, key=lambda x: x[0])])
 
 
 def write(out, load, table, name, pct, trust_all):

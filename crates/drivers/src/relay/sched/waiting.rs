@@ -11,6 +11,9 @@
 //! With a *grain* the thread works differently: while frames are inside, it wakes at whole multiples of the grain,
 //! takes in captured frames, sends the due ones, and sleeps again. Frames that become due in that time wait for the
 //! next multiple: otherwise a busy thread would find a frame each time it checks, and never sleep.
+//!
+//! In virtual time the clock waits for each thread, so a sleep ends at its instant. The thread then has no lead, never spins, and
+//! owes no rests: a turn of a spin would only advance the clock by one reading, at the cost of a system call.
 
 use constel_link::Nanos;
 
@@ -106,6 +109,8 @@ pub(crate) struct Waiting {
     lead_ns: Nanos,
     /// Frames leave at whole multiples of this; 0: at their own times.
     grain_ns: Nanos,
+    /// Whether sleeps end at their instant, because the clock waits for the thread.
+    exact: bool,
     /// Whether the kernel permits real-time scheduling.
     real_time: bool,
     /// Whether it is in use at the moment.
@@ -146,6 +151,7 @@ impl Waiting {
             priority,
             lead_ns: lead_ns.clamp(LEAD_MIN_NS, LEAD_MAX_NS),
             grain_ns,
+            exact: false,
             real_time: false,
             in_real_time: false,
             last_sleep_ns: 0,
@@ -159,6 +165,23 @@ impl Waiting {
             began_cpu_ns: 0,
             left_cpu_ns: 0,
         }
+    }
+
+    /// Returns the strategy on a clock that waits for the thread, if `clock_waits`: the lead is 0.
+    pub(crate) fn on_clock(self, clock_waits: bool) -> Waiting {
+        if !clock_waits {
+            return self;
+        }
+        Waiting {
+            exact: true,
+            lead_ns: 0,
+            ..self
+        }
+    }
+
+    /// Returns whether sleeps end at their instant, because the clock waits for the thread.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.exact
     }
 
     /// Called when this thread of the host, which was set up, takes over. The time in which it did not work
@@ -230,7 +253,7 @@ impl Waiting {
         due: impl FnOnce() -> Nanos,
     ) -> Option<Overdue> {
         let period = now.saturating_sub(self.account.from_ns);
-        if !self.real_time || period < PERIOD_NS {
+        if self.exact || !self.real_time || period < PERIOD_NS {
             return None;
         }
         let start = Since {
@@ -311,6 +334,9 @@ impl Waiting {
     pub(crate) fn slept(&mut self, until: Nanos, now: Nanos) {
         self.last_sleep_ns = now;
         self.put_off = false;
+        if self.exact {
+            return;
+        }
         if let Some(late_ns) = now.checked_sub(until) {
             self.learn(late_ns);
             if late_ns > HELD_UP_NS {
@@ -398,6 +424,23 @@ mod tests {
             Plan::Spin,
             "no rests without real time"
         );
+    }
+
+    #[test]
+    fn on_a_clock_that_waits_it_sleeps_until_the_frame_and_never_rests() {
+        let mut w = Waiting::new(Priority::RealTime, 80_000, 0, true).on_clock(true);
+        let host = Virtual::default();
+        w.enter(&host);
+        assert_eq!(w.plan(0, 1, 0), Plan::Sleep { until: 1 });
+        assert_eq!(w.plan(1, 1, 0), Plan::Spin, "the frame is due");
+        // A late end of a sleep is that of work that takes virtual time, such as readings of the clock.
+        w.slept(1, 1 + 2 * HELD_UP_NS);
+        assert_eq!(w.lead_ns(), 0);
+        assert!(!w.relieved(1 + 2 * HELD_UP_NS));
+        host.cpu_ns.set(40 * WINDOW_NS);
+        assert_eq!(w.pace(40 * WINDOW_NS, &host, || Nanos::MAX), None);
+        let real = waiting().on_clock(false);
+        assert_eq!(real.lead_ns(), 80_000);
     }
 
     #[test]
