@@ -6,6 +6,8 @@ use super::parts::{Access, Gap, Leg};
 const LEAST_PERIOD_NS: u64 = 100_000;
 /// Longest slot: an hour.
 const MOST_PERIOD_NS: u64 = 3_600_000_000_000;
+/// Shortest mean of intervals within a blocked slot, for the same reason.
+const LEAST_MEAN_NS: u64 = 10_000_000;
 /// Longest delay of one part: ten seconds.
 const MOST_DELAY_NS: u64 = 10_000_000_000;
 
@@ -97,6 +99,16 @@ impl Access {
                 errors.ratio(&format!("cell.load_by_hour[{hour}]"), *load, 0.98);
             }
             errors.spread("cell.spread", cell.spread);
+            if let Some(changes) = &cell.changes {
+                let every_ns = changes.every_ns;
+                errors.within(
+                    "cell.changes.every_ns",
+                    every_ns,
+                    LEAST_PERIOD_NS,
+                    MOST_DELAY_NS,
+                );
+                errors.spread("cell.changes.spread", changes.spread);
+            }
         }
         if let Some(step) = &self.step {
             errors.delay("step.spread_ns", step.spread_ns);
@@ -104,6 +116,7 @@ impl Access {
             let (least, most) = (step.long_least_ns, step.long_most_ns);
             errors.delay("step.long_least_ns", least);
             errors.within("step.long_most_ns", most, least, MOST_DELAY_NS);
+            errors.ratio("step.change_ratio", step.change_ratio, 1.0);
         }
         if let Some(gap) = &self.handover {
             errors.gap("handover", gap);
@@ -116,6 +129,16 @@ impl Access {
             // The two ranges of a slot's draw must not overlap: a slot cannot begin and end a blockage.
             let rest = 1.0 - chain.begin_ratio.clamp(0.0, 1.0);
             errors.ratio("blockage.end_ratio", chain.end_ratio, rest);
+            if let Some(part) = &chain.partial {
+                errors.ratio("blockage.partial.ratio", part.ratio, 1.0);
+                for (name, mean_ns) in [
+                    ("blockage.partial.blocked_ns", part.blocked_ns),
+                    ("blockage.partial.clear_ns", part.clear_ns),
+                ] {
+                    errors.within(name, mean_ns, LEAST_MEAN_NS, MOST_PERIOD_NS);
+                }
+                errors.delay("blockage.partial.hold_ns", part.hold_ns);
+            }
         }
         if let Some(sky) = &self.sky {
             if !(-20.0..=60.0).contains(&sky.snr_db) {

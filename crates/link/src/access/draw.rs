@@ -23,6 +23,14 @@ pub(super) enum For {
     UpRate = 14,
     DownRate = 15,
     Phase = 16,
+    LoadChange = 17,
+    StepChange = 18,
+    StepChangeStart = 19,
+    LaterStep = 20,
+    LaterLongStep = 21,
+    Hold = 22,
+    Partial = 23,
+    PartialState = 24,
 }
 
 /// A terminal: its random numbers, and its place in time.

@@ -23,6 +23,7 @@
 mod check;
 mod draw;
 mod edge;
+mod partial;
 mod parts;
 mod pass;
 mod presets;
@@ -34,7 +35,8 @@ pub use draw::Terminal;
 pub(crate) use edge::AccessState;
 pub use edge::EdgeAccess;
 pub use parts::{
-    Access, Blockage, Cell, Direction, Gap, Grants, HOURS, Leg, Rate, Retransmission, Slots, Step,
+    Access, Blockage, Cell, Changes, Direction, Gap, Grants, HOURS, Leg, Partial, Rate,
+    Retransmission, Slots, Step,
 };
 pub use pass::{Fate, LostBy, Passage};
 pub use presets::{PRESETS, Preset, Residual, preset, preset_names};

@@ -77,9 +77,23 @@ pub struct Cell {
     pub load_by_hour: [f64; HOURS],
     /// Standard deviation of a slot's load, in units of `ln(load / (1 - load))`.
     pub spread: f64,
+    /// Changes of the load within a slot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Changes>,
 }
 
-/// A delay that is constant within a slot.
+/// Changes of a cell's load within a slot. Between two changes the load is constant, so that frames of that time have
+/// similar waits. The rate has the load of the slot.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Changes {
+    /// Time from one change to the next, nanoseconds. The correlation of two loads falls linearly to 0 over this time.
+    pub every_ns: u64,
+    /// Standard deviation of the load around that of the slot, in units of `ln(load / (1 - load))`.
+    pub spread: f64,
+}
+
+/// A delay that is constant within a slot, or changes once in it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
@@ -91,10 +105,13 @@ pub struct Step {
     pub long_least_ns: u64,
     /// Largest long delay, nanoseconds; they are uniform in between.
     pub long_most_ns: u64,
+    /// Probability that a slot draws its delay again, 0 to 1: once, at a uniform instant.
+    #[serde(default)]
+    pub change_ratio: f64,
 }
 
 /// An interval in which the link carries nothing, in both directions. A frame that is sent close to the end of the gap
-/// waits for it, an earlier frame is lost.
+/// waits for it, an earlier frame is lost. At a handover, frames that are in transit when the gap begins are lost, too.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gap {
@@ -104,7 +121,7 @@ pub struct Gap {
     pub median_ns: u64,
     /// Standard deviation of the logarithm of the length.
     pub spread: f64,
-    /// Longest time for which a frame waits, nanoseconds.
+    /// Longest time for which a frame waits, nanoseconds. Each gap has its own, uniform from 0 to this.
     pub hold_ns: u64,
 }
 
@@ -116,6 +133,23 @@ pub struct Blockage {
     pub begin_ratio: f64,
     /// Probability that a free slot follows a blocked one, 0 to 1. Together with `begin_ratio` at most 1.
     pub end_ratio: f64,
+    /// Service in parts of a blocked slot. Without it, blocked slots have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial: Option<Partial>,
+}
+
+/// Service that comes and goes within a blocked slot: a chain of two states in time (Gilbert 1960).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Partial {
+    /// Probability that a blocked slot has service in parts, 0 to 1.
+    pub ratio: f64,
+    /// Mean length of an interval without service, nanoseconds.
+    pub blocked_ns: u64,
+    /// Mean length of an interval with service, nanoseconds.
+    pub clear_ns: u64,
+    /// Longest time for which a frame waits for service, nanoseconds. Each interval has its own, uniform from 0 to this.
+    pub hold_ns: u64,
 }
 
 /// One direction of the access.

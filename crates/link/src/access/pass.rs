@@ -6,7 +6,7 @@
 
 use super::draw::{For, Terminal};
 use super::parts::{Access, Direction, Gap};
-use super::slot::Slot;
+use super::slot::{Slot, next_turn};
 use crate::types::Nanos;
 
 /// Largest number of polls before a grant. At the largest load, 0.98, one frame in 10^35 waits that long.
@@ -15,7 +15,7 @@ const MOST_POLLS: u64 = 4_096;
 /// The part that lost a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LostBy {
-    /// The slot has no service.
+    /// The slot has no service, at least at this instant.
     Blockage,
     /// The gap at a handover.
     Handover,
@@ -30,7 +30,7 @@ impl LostBy {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            LostBy::Blockage => "the slot has no service",
+            LostBy::Blockage => "something blocks the sky",
             LostBy::Handover => "the gap at a handover",
             LostBy::Relink => "the terminal lost its link",
             LostBy::Transmission => "all transmissions failed",
@@ -58,7 +58,7 @@ impl Access {
     }
 
     fn fate_in(&self, slot: &Slot, terminal: &Terminal, direction: Direction, now: Nanos) -> Fate {
-        if slot.blocked {
+        if slot.blocked && !slot.partial {
             return Fate::Lost(LostBy::Blockage);
         }
         let mut at = now;
@@ -70,12 +70,15 @@ impl Access {
             if let Some((Gap { hold_ns, .. }, interval)) = gap.zip(interval)
                 && interval.contains(at)
             {
-                // The terminal's queue keeps frames for a part of the gap only; those that came earlier are lost.
-                if interval.end_ns - at > hold_ns {
+                if !terminal.holds(hold_ns, at, interval.end_ns) {
                     return Fate::Lost(cause);
                 }
                 at = interval.end_ns;
             }
+        }
+        match self.service_from(slot, terminal, at) {
+            Some(from_ns) => at = from_ns,
+            None => return Fate::Lost(LostBy::Blockage),
         }
         let leg = self.leg(direction);
         at = next_turn(terminal, leg.turn_ns, at);
@@ -99,12 +102,19 @@ impl Access {
         }
         let step_ns = match direction {
             // The step applies to the uplink alone, so that a round trip has it once.
-            Direction::Up => slot.step_ns,
+            Direction::Up => slot.step_at(now),
             Direction::Down => 0,
         };
-        Fate::Out {
-            at_ns: at.saturating_add(leg.processing_ns).saturating_add(step_ns),
+        let at_ns = at.saturating_add(leg.processing_ns).saturating_add(step_ns);
+        // Frames in transit at a handover go to the satellite that the terminal leaves.
+        let next_ns = slot.time.end_ns;
+        if at_ns >= next_ns
+            && self.handover.is_some()
+            && self.slot_at(terminal, next_ns).handover.is_some()
+        {
+            return Fate::Lost(LostBy::Handover);
         }
+        Fate::Out { at_ns }
     }
 
     /// Returns the first poll from `from` on at which the terminal gets the grant: polls come each `period_ns`, and the
@@ -123,32 +133,23 @@ impl Access {
         };
         let first = next_turn(terminal, period_ns, from);
         let mut slot = *slot;
+        let (mut load, mut until_ns) = self.load_at(terminal, &slot, first.min(slot.time.end_ns));
         for poll in 0..MOST_POLLS {
             let at = first.saturating_add(poll.saturating_mul(period_ns));
             // A poll of the next slot has that slot's load.
             if !slot.time.contains(at) {
                 slot = self.slot_at(terminal, at);
+                until_ns = at;
+            }
+            if at >= until_ns {
+                (load, until_ns) = self.load_at(terminal, &slot, at);
             }
             // The instant of a poll is its index, so the same poll has the same result for every frame.
-            if terminal.unit(purpose, at) >= slot.load {
+            if terminal.unit(purpose, at) >= load {
                 return at;
             }
         }
         first.saturating_add(MOST_POLLS.saturating_mul(period_ns))
-    }
-}
-
-/// Returns the first turn from `at` on; turns come each `every_ns`, and each terminal has its own.
-fn next_turn(terminal: &Terminal, every_ns: u64, at: Nanos) -> Nanos {
-    if every_ns == 0 {
-        return at;
-    }
-    // Terminals of one cell take turns at different instants of the frame.
-    let phase = (terminal.unit(For::Phase, every_ns) * every_ns as f64) as u64;
-    let into = (at % every_ns + every_ns - phase % every_ns) % every_ns;
-    match into {
-        0 => at,
-        _ => at.saturating_add(every_ns - into),
     }
 }
 

@@ -65,22 +65,40 @@ impl Access {
         let loads = self.cell.as_ref().map(|cell| {
             let least = cell.load_by_hour.iter().copied().fold(1.0, f64::min);
             let most = cell.load_by_hour.iter().copied().fold(0.0, f64::max);
-            format!("load {} to {} by hour", percent(least), percent(most))
+            let mut text = format!("load {} to {} by hour", percent(least), percent(most));
+            if let Some(changes) = &cell.changes {
+                let _ = write!(text, ", changes each {}", ms(changes.every_ns));
+            }
+            text
         });
         let step = self.step.as_ref().map(|step| {
-            format!(
+            let mut text = format!(
                 "up to {} a slot; {} of the slots {} to {}",
                 ms(step.spread_ns),
                 percent(step.long_ratio),
                 ms(step.long_least_ns),
                 ms(step.long_most_ns)
-            )
+            );
+            if step.change_ratio > 0.0 {
+                let _ = write!(text, "; {} change", percent(step.change_ratio));
+            }
+            text
         });
         let blockage = self.blockage.as_ref().map(|chain| {
             // The share of a two-state chain in its blocked state, in the long run.
             let all =
                 chain.begin_ratio / (chain.begin_ratio + chain.end_ratio).max(f64::MIN_POSITIVE);
-            format!("{} of the slots", percent(all))
+            let mut text = format!("{} of the slots", percent(all));
+            if let Some(part) = &chain.partial {
+                let _ = write!(
+                    text,
+                    ", {} of them in parts: {} without service, {} with it",
+                    percent(part.ratio),
+                    ms(part.blocked_ns),
+                    ms(part.clear_ns)
+                );
+            }
+            text
         });
         let sky = self.sky.as_ref().map(|sky| {
             format!(

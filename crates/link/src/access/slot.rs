@@ -1,7 +1,7 @@
 //! One slot of the scheduler: its load, delays, gaps and rates.
 
 use super::draw::{For, Terminal};
-use super::parts::{Access, Direction, Gap, HOURS};
+use super::parts::{Access, Changes, Direction, Gap, HOURS};
 use crate::types::Nanos;
 
 /// Largest load of a slot: a poll serves the terminal at least once in fifty times.
@@ -40,12 +40,26 @@ pub struct Slot {
     pub load: f64,
     /// The slot's further delay, nanoseconds.
     pub step_ns: u64,
+    /// The instant from which it has another one, and this one, nanoseconds.
+    pub later_step: Option<(Nanos, u64)>,
     /// The gap at its beginning, if any.
     pub handover: Option<Interval>,
     /// The gap within it, if any.
     pub relink: Option<Interval>,
-    /// Whether the slot has no service.
+    /// Whether the slot is blocked. It has no service then, unless it is `partial`.
     pub blocked: bool,
+    /// Whether a blocked slot has service in parts of its time.
+    pub partial: bool,
+}
+
+impl Slot {
+    /// Returns the further delay at an instant of the slot, nanoseconds.
+    pub(super) fn step_at(&self, t: Nanos) -> u64 {
+        match self.later_step {
+            Some((from_ns, step_ns)) if t >= from_ns => step_ns,
+            _ => self.step_ns,
+        }
+    }
 }
 
 impl Access {
@@ -77,11 +91,15 @@ impl Access {
         let number = self.slot_number(terminal, t);
         let (begin, time) = self.slot_time(terminal, number);
         let index = number as u64;
+        let blocked = self.blocked(terminal, number);
+        let partial = self.blockage.and_then(|chain| chain.partial);
+        let first = (For::Step, For::LongStep);
         Slot {
             number,
             time,
             load: self.load(terminal, index, begin),
-            step_ns: self.step_ns(terminal, index),
+            step_ns: self.step_ns(terminal, index, first),
+            later_step: self.later_step(terminal, index, begin, time),
             handover: self.handover.and_then(|gap| {
                 let length = gap_ns(&gap, terminal, (For::Handover, For::HandoverLength), index)?;
                 Some(clipped(begin, length, time))
@@ -91,7 +109,9 @@ impl Access {
                 let later = terminal.unit(For::RelinkStart, index) * self.slots.period_ns as f64;
                 Some(clipped(begin + later as i128, length, time))
             }),
-            blocked: self.blocked(terminal, number),
+            blocked,
+            partial: blocked
+                && partial.is_some_and(|part| terminal.unit(For::Partial, index) < part.ratio),
         }
     }
 
@@ -108,16 +128,44 @@ impl Access {
         if median <= 0.0 {
             return 0.0;
         }
-        // The odds of a load have a logarithm that may be any number, so its spread needs no bounds.
-        let odds = median / (1.0 - median).max(1.0 - MOST_LOAD);
-        let odds = odds * (cell.spread * terminal.normal(For::Load, index)).exp();
-        (odds / (1.0 + odds)).min(MOST_LOAD)
+        around(median, cell.spread * terminal.normal(For::Load, index))
     }
 
-    fn step_ns(&self, terminal: &Terminal, index: u64) -> u64 {
+    /// Returns the load at an instant of a slot, and the instant until which it holds.
+    pub(super) fn load_at(&self, terminal: &Terminal, slot: &Slot, t: Nanos) -> (f64, Nanos) {
+        let end_ns = slot.time.end_ns;
+        let changes = self.cell.as_ref().and_then(|cell| cell.changes);
+        let Some(Changes { every_ns, spread }) = changes.filter(|_| slot.load > 0.0) else {
+            return (slot.load, end_ns);
+        };
+        // The instant of a change is its index, so no state is kept between frames.
+        let until_ns = next_turn(terminal, every_ns, t.saturating_add(1));
+        let moved = spread * terminal.normal(For::LoadChange, until_ns);
+        (around(slot.load, moved), until_ns.min(end_ns))
+    }
+
+    /// Returns the delay that a slot draws again, with its first instant.
+    fn later_step(
+        &self,
+        terminal: &Terminal,
+        index: u64,
+        begin: i128,
+        time: Interval,
+    ) -> Option<(Nanos, u64)> {
+        let step = self.step?;
+        if terminal.unit(For::StepChange, index) >= step.change_ratio {
+            return None;
+        }
+        let into = terminal.unit(For::StepChangeStart, index) * self.slots.period_ns as f64;
+        let from_ns = clipped(begin + into as i128, 0, time).begin_ns;
+        let later = (For::LaterStep, For::LaterLongStep);
+        Some((from_ns, self.step_ns(terminal, index, later)))
+    }
+
+    fn step_ns(&self, terminal: &Terminal, index: u64, (place, long): (For, For)) -> u64 {
         let Some(step) = &self.step else { return 0 };
-        let place = terminal.unit(For::Step, index);
-        if terminal.unit(For::LongStep, index) < step.long_ratio {
+        let place = terminal.unit(place, index);
+        if terminal.unit(long, index) < step.long_ratio {
             // Some slots have a long delay, from a range of their own.
             let width = step.long_most_ns.saturating_sub(step.long_least_ns);
             step.long_least_ns
@@ -186,6 +234,28 @@ impl Access {
         let spread = (rate.spread * terminal.normal(purpose, index)).exp();
         // The cell shares its capacity: the terminal has what the modelled load leaves.
         Some(((1.0 - load) * spread, time.end_ns))
+    }
+}
+
+/// Returns a load whose odds differ from those of another one by a factor, which is given by its logarithm.
+fn around(load: f64, log_factor: f64) -> f64 {
+    // The odds of a load have a logarithm that may be any number, so its spread needs no bounds.
+    let odds = load / (1.0 - load).max(1.0 - MOST_LOAD);
+    let odds = odds * log_factor.exp();
+    (odds / (1.0 + odds)).min(MOST_LOAD)
+}
+
+/// Returns the first turn from `at` on; turns come each `every_ns`, and each terminal has its own.
+pub(super) fn next_turn(terminal: &Terminal, every_ns: u64, at: Nanos) -> Nanos {
+    if every_ns == 0 {
+        return at;
+    }
+    // Terminals of one cell take turns at different instants of the frame.
+    let phase = (terminal.unit(For::Phase, every_ns) * every_ns as f64) as u64;
+    let into = (at % every_ns + every_ns - phase % every_ns) % every_ns;
+    match into {
+        0 => at,
+        _ => at.saturating_add(every_ns - into),
     }
 }
 

@@ -107,6 +107,7 @@ fn the_rate_is_the_share_of_the_slot() {
         cell: Some(Cell {
             load_by_hour: [0.75; HOURS],
             spread: 0.0,
+            changes: None,
         }),
         down: Leg {
             rate: Some(Rate {

@@ -1,8 +1,8 @@
 //! Laws that hold for every access, whatever its values.
 
 use constel_link::access::{
-    Access, Blockage, Cell, Direction, Fate, Gap, Grants, Leg, Passage, Rate, Retransmission,
-    Slots, Step, Terminal,
+    Access, Blockage, Cell, Changes, Direction, Fate, Gap, Grants, Leg, Partial, Passage, Rate,
+    Retransmission, Slots, Step, Terminal,
 };
 use proptest::prelude::*;
 
@@ -52,6 +52,21 @@ fn leg() -> impl Strategy<Value = Leg> {
         )
 }
 
+fn partial() -> impl Strategy<Value = Partial> {
+    let values = (
+        0.0..=1.0,
+        10 * MS..5_000 * MS,
+        10 * MS..5_000 * MS,
+        0..500 * MS,
+    );
+    values.prop_map(|(ratio, blocked_ns, clear_ns, hold_ns)| Partial {
+        ratio,
+        blocked_ns,
+        clear_ns,
+        hold_ns,
+    })
+}
+
 fn access() -> impl Strategy<Value = Access> {
     let slots = (50 * MS..20_000 * MS).prop_flat_map(|period_ns| {
         (0..period_ns).prop_map(move |phase_ns| Slots {
@@ -59,23 +74,34 @@ fn access() -> impl Strategy<Value = Access> {
             phase_ns,
         })
     });
-    let cell =
-        (prop::array::uniform24(0.0..0.98), 0.0..3.0).prop_map(|(load_by_hour, spread)| Cell {
+    let changes = (MS / 10..10_000 * MS, 0.0..3.0)
+        .prop_map(|(every_ns, spread)| Changes { every_ns, spread });
+    let cell = (
+        prop::array::uniform24(0.0..0.98),
+        0.0..3.0,
+        prop::option::of(changes),
+    )
+        .prop_map(|(load_by_hour, spread, changes)| Cell {
             load_by_hour,
             spread,
+            changes,
         });
-    let step = (0..100 * MS, 0.0..=1.0, 0..100 * MS, 0..100 * MS).prop_map(
-        |(spread_ns, long_ratio, long_least_ns, width)| Step {
+    let step = (0..100 * MS, 0.0..=1.0, 0..100 * MS, 0..100 * MS, 0.0..=1.0).prop_map(
+        |(spread_ns, long_ratio, long_least_ns, width, change_ratio)| Step {
             spread_ns,
             long_ratio,
             long_least_ns,
             long_most_ns: long_least_ns + width,
+            change_ratio,
         },
     );
-    let blockage = (0.0..0.5, 0.0..=0.5).prop_map(|(begin_ratio, end_ratio)| Blockage {
-        begin_ratio,
-        end_ratio,
-    });
+    let blockage = (0.0..0.5, 0.0..=0.5, prop::option::of(partial())).prop_map(
+        |(begin_ratio, end_ratio, partial)| Blockage {
+            begin_ratio,
+            end_ratio,
+            partial,
+        },
+    );
     (
         slots,
         prop::option::of(cell),

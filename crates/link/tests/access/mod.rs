@@ -3,3 +3,4 @@
 mod edge;
 mod laws;
 mod parts;
+mod within;

@@ -70,6 +70,7 @@ fn grants_wait_for_the_next_poll_and_longer_in_a_loaded_cell() {
         access.cell = Some(Cell {
             load_by_hour: [load; HOURS],
             spread: 0.0,
+            changes: None,
         });
         // At a load of 0.9 waits are correlated for 0.1 s, so that the mean of 2,800 s is exact to 1 %. Half a period to the next poll, then one more period for each poll that another terminal gets.
         let expected = 5.0 + 5.0 + 10.0 * load / (1.0 - load);
@@ -89,6 +90,7 @@ fn the_load_follows_the_hour() {
         cell: Some(Cell {
             load_by_hour,
             spread: 0.0,
+            changes: None,
         }),
         ..Access::default()
     };
@@ -109,6 +111,7 @@ fn slots_spread_around_the_median_load() {
         cell: Some(Cell {
             load_by_hour: [0.3; HOURS],
             spread: 1.0,
+            changes: None,
         }),
         ..Access::default()
     };
@@ -135,23 +138,57 @@ fn a_gap_holds_its_last_frames_and_loses_those_before() {
         ..Access::default()
     };
     let terminal = Terminal::new(1, 1);
-    for direction in [Direction::Up, Direction::Down] {
-        let fate = |after_ms: u64| access.fate(&terminal, direction, SLOT + after_ms * MS);
-        let end = Fate::Out {
-            at_ns: SLOT + 300 * MS,
-        };
-        assert_eq!(fate(0), Fate::Lost(LostBy::Handover));
-        assert_eq!(fate(199), Fate::Lost(LostBy::Handover));
-        assert_eq!(fate(200), end);
-        assert_eq!(fate(299), end);
-        assert_eq!(fate(300), end);
-        assert_eq!(
-            fate(301),
-            Fate::Out {
-                at_ns: SLOT + 301 * MS
-            }
-        );
+    let mut waits = Vec::new();
+    for slot in 1..2_000 {
+        let fates = [Direction::Up, Direction::Down].map(|direction| {
+            let fate = |ms: u64| access.fate(&terminal, direction, slot * SLOT + ms * MS);
+            (0..=301).map(fate).collect::<Vec<_>>()
+        });
+        // Both directions have the same gap and the same wait.
+        assert_eq!(fates[0], fates[1]);
+        let lost = Fate::Lost(LostBy::Handover);
+        let first = fates[0].iter().position(|fate| *fate != lost).unwrap();
+        for (ms, fate) in fates[0].iter().enumerate().skip(first) {
+            // All frames after the lost ones wait for the end of the gap; the last one is behind it.
+            let at_ns = slot * SLOT + (ms as u64).max(300) * MS;
+            assert_eq!(*fate, Fate::Out { at_ns });
+        }
+        assert!((200..=300).contains(&first), "{first}");
+        waits.push((300 - first) as f64);
     }
+    // Waits are uniform from 0 to the longest; whole milliseconds round them down.
+    near(mean(&waits), 50.0 - 0.5, 3.0);
+    waits.sort_by(f64::total_cmp);
+    near(waits[waits.len() / 4], 25.0, 3.5);
+}
+
+#[test]
+fn a_handover_loses_the_frames_under_way() {
+    let access = Access {
+        handover: Some(Gap {
+            ratio: 0.5,
+            median_ns: 0,
+            spread: 0.0,
+            hold_ns: 0,
+        }),
+        ..of_up(Leg {
+            processing_ns: 40 * MS,
+            ..Leg::default()
+        })
+    };
+    let terminal = Terminal::new(1, 1);
+    let mut handovers = 0;
+    for slot in 0..2_000 {
+        let next = access.slot_at(&terminal, (slot + 1) * SLOT).handover;
+        handovers += usize::from(next.is_some());
+        for before_ms in [1, 39, 40, 41, 60] {
+            let now = (slot + 1) * SLOT - before_ms * MS;
+            let fate = access.fate(&terminal, Direction::Up, now);
+            let cut = next.is_some() && before_ms <= 40;
+            assert_eq!(fate == Fate::Lost(LostBy::Handover), cut, "{before_ms} ms");
+        }
+    }
+    near(handovers as f64 / 2_000.0, 0.5, 0.05);
 }
 
 #[test]
@@ -203,6 +240,7 @@ fn blocked_slots_come_in_rows() {
         blockage: Some(Blockage {
             begin_ratio: 0.05,
             end_ratio: 0.4,
+            partial: None,
         }),
         ..Access::default()
     };
@@ -227,6 +265,7 @@ fn steps_are_constant_within_a_slot() {
             long_ratio: 0.2,
             long_least_ns: 50 * MS,
             long_most_ns: 80 * MS,
+            change_ratio: 0.0,
         }),
         ..Access::default()
     };
@@ -288,6 +327,7 @@ fn the_rate_is_what_the_cell_leaves() {
         cell: Some(Cell {
             load_by_hour: [0.4; HOURS],
             spread: 0.0,
+            changes: None,
         }),
         down: Leg {
             rate: Some(Rate {

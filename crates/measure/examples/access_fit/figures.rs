@@ -152,7 +152,7 @@ pub(crate) fn rows(measured: &Figures, model: &Figures) -> Vec<(String, f64, f64
         "correlation of neighbours".into(),
         measured.memory,
         model.memory,
-        0.1,
+        0.05,
     ));
     let ratio =
         |name: &str, a: f64, b: f64, factor: f64| (name.to_owned(), a, b, a * (factor - 1.0));

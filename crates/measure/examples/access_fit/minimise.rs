@@ -1,4 +1,5 @@
-//! Minimisation without derivatives: the simplex method of Nelder and Mead (1965).
+//! Minimisation without derivatives: the simplex method of Nelder and Mead (1965) with the factors of Gao and Han
+//! (2012), which depend on the number of coordinates. With those of 1965 a simplex of 20 coordinates becomes flat too early.
 
 /// Result of a minimisation.
 pub(crate) struct Least {
@@ -17,6 +18,10 @@ pub(crate) fn minimise(
     mut function: impl FnMut(&[f64]) -> f64,
 ) -> Least {
     let n = start.len();
+    let dimension = n as f64;
+    let expansion = 1.0 + 2.0 / dimension;
+    let contraction = 0.75 - 0.5 / dimension;
+    let shrinkage = 1.0 - 1.0 / dimension;
     let mut simplex: Vec<(f64, Vec<f64>)> = Vec::with_capacity(n + 1);
     for corner in 0..=n {
         let mut at = start.to_vec();
@@ -43,7 +48,7 @@ pub(crate) fn minimise(
         let value = function(&reflected);
         used += 1;
         if value < simplex[0].0 {
-            let expanded = along(2.0);
+            let expanded = along(expansion);
             let further = function(&expanded);
             used += 1;
             simplex[n] = if further < value {
@@ -54,7 +59,11 @@ pub(crate) fn minimise(
         } else if value < simplex[n - 1].0 {
             simplex[n] = (value, reflected);
         } else {
-            let contracted = along(if value < worst.0 { 0.5 } else { -0.5 });
+            let contracted = along(if value < worst.0 {
+                contraction
+            } else {
+                -contraction
+            });
             let inside = function(&contracted);
             used += 1;
             if inside < worst.0.min(value) {
@@ -63,7 +72,7 @@ pub(crate) fn minimise(
                 let best = simplex[0].1.clone();
                 for (value, at) in &mut simplex[1..] {
                     for (x, b) in at.iter_mut().zip(&best) {
-                        *x = b + 0.5 * (*x - b);
+                        *x = b + shrinkage * (*x - b);
                     }
                     *value = function(at);
                 }

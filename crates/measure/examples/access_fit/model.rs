@@ -1,7 +1,7 @@
 //! The free numbers of the model, as coordinates without bounds.
 
 use constel_link::access::{
-    Access, Cell, Gap, Grants, HOURS, Leg, Rate, Retransmission, Sky, Slots, Step,
+    Access, Cell, Changes, Gap, Grants, HOURS, Leg, Rate, Retransmission, Sky, Slots, Step,
 };
 
 /// A radio frame, nanoseconds: 1/750 s, published for Starlink's Ku-band downlink (Humphreys et al. 2023).
@@ -33,7 +33,7 @@ fn logit(p: f64) -> f64 {
 }
 
 /// Names of the coordinates.
-pub(crate) const NAMES: [&str; 16] = [
+pub(crate) const NAMES: [&str; 20] = [
     "processing of both directions, ln ms",
     "time between polls, ln ms",
     "mean free share of the cell, logit",
@@ -45,11 +45,15 @@ pub(crate) const NAMES: [&str; 16] = [
     "share of slots with a handover, logit",
     "median gap at a handover, ln ms",
     "spread of gaps, ln",
-    "longest wait for the end of a gap, ln ms",
+    "longest wait for the end of a handover, ln ms",
     "share of slots with a lost link, logit",
     "median gap of a lost link, ln ms",
     "share of failed transmissions, logit",
     "time of a transmission, ln ms",
+    "longest wait for a lost link, ln ms",
+    "share of slots with another step, logit",
+    "time between changes of the load, ln ms",
+    "spread of the load within a slot, ln",
 ];
 
 /// The start of every fit: round numbers of a plausible link, the same for all sites.
@@ -71,6 +75,10 @@ pub(crate) fn start() -> Vec<f64> {
         400f64.ln(),
         logit(0.1),
         10f64.ln(),
+        400f64.ln(),
+        logit(0.5),
+        500f64.ln(),
+        0.5f64.ln(),
     ]
 }
 
@@ -95,12 +103,11 @@ pub(crate) fn access(x: &[f64]) -> Access {
         (load.clamp(0.0, 0.98) * 1e4).round() / 1e4
     });
     let gap_spread = round(x[10].min(1.5).exp(), 3);
-    let hold_ns = ms(x[11]);
-    let gap = |ratio: f64, median: f64| Gap {
+    let gap = |ratio: f64, median: f64, hold: f64| Gap {
         ratio: round(share(ratio), 4),
         median_ns: ms(median),
         spread: gap_spread,
-        hold_ns,
+        hold_ns: ms(hold),
     };
     let least_ns = ms(x[6]);
     let leg = Leg {
@@ -121,15 +128,20 @@ pub(crate) fn access(x: &[f64]) -> Access {
         cell: Some(Cell {
             load_by_hour,
             spread: round(x[3].min(1.5).exp(), 3),
+            changes: Some(Changes {
+                every_ns: ms(x[18]),
+                spread: round(x[19].min(1.5).exp(), 3),
+            }),
         }),
         step: Some(Step {
             spread_ns: ms(x[4]),
             long_ratio: round(share(x[5]), 4),
             long_least_ns: least_ns,
             long_most_ns: least_ns + ms(x[7]),
+            change_ratio: round(share(x[17]), 4),
         }),
-        handover: Some(gap(x[8], x[9])),
-        relink: Some(gap(x[12], x[13])),
+        handover: Some(gap(x[8], x[9], x[11])),
+        relink: Some(gap(x[12], x[13], x[16])),
         blockage: None,
         sky: Some(sky()),
         up: Leg {

@@ -23,6 +23,7 @@ pub(crate) fn pings(access: &Access, seed: u64, seconds: u64, hour: f64) -> Seri
             long_ratio: 0.0,
             long_least_ns: 0,
             long_most_ns: 0,
+            change_ratio: 0.0,
         }),
         ..Access::default()
     };

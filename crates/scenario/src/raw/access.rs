@@ -122,9 +122,25 @@ pub struct RawCell {
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 5.0))]
     pub spread: f64,
+    /// Changes of the load within a slot. They do not change the rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<RawLoadChanges>,
 }
 
-/// A delay that is constant within a slot.
+/// Changes of a cell's load within a slot. Between two of them the load is constant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "AccessChanges")]
+pub struct RawLoadChanges {
+    /// Time from one change to the next.
+    #[schemars(extend("x-minimum" = "1 ms", "x-maximum" = "10 s"))]
+    pub every: TimeSpan,
+    /// Standard deviation of the load around that of the slot, in units of `ln(load / (1 - load))`.
+    #[schemars(range(min = 0.0, max = 5.0))]
+    pub spread: f64,
+}
+
+/// A delay that is constant within a slot, or changes once in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "AccessStep")]
@@ -143,6 +159,9 @@ pub struct RawSlotStep {
     #[serde(default = "no_delay")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
     pub long_max: TimeSpan,
+    /// Chance that a slot draws its delay again, once, at any instant.
+    #[serde(default = "no_loss")]
+    pub change: Ratio,
 }
 
 fn no_delay() -> TimeSpan {
@@ -150,7 +169,7 @@ fn no_delay() -> TimeSpan {
 }
 
 /// An interval in which the link carries nothing, in both directions. Frames that are sent close to its end wait for it,
-/// earlier ones are lost. It ends with its slot at the latest.
+/// earlier ones are lost. It ends with its slot at the latest. At a handover, frames in transit when it begins are lost, too.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "AccessGap")]
@@ -164,7 +183,7 @@ pub struct RawGap {
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 5.0))]
     pub spread: f64,
-    /// Longest time for which a frame waits.
+    /// Longest time for which a frame waits. Each gap has its own, uniform from 0 to this.
     #[serde(default = "no_delay")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
     pub hold: TimeSpan,
@@ -179,6 +198,28 @@ pub struct RawBlockage {
     pub begin: Ratio,
     /// Chance that a free slot follows a blocked one. Together with `begin` at most 100 %.
     pub end: Ratio,
+    /// Service in parts of a blocked slot. Without it, blocked slots have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial: Option<RawPartial>,
+}
+
+/// Service that comes and goes within a blocked slot: a chain of two states in time (Gilbert 1960).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "AccessPartial")]
+pub struct RawPartial {
+    /// Chance that a blocked slot has service in parts.
+    pub chance: Ratio,
+    /// Mean length of an interval without service.
+    #[schemars(extend("x-minimum" = "10 ms", "x-maximum" = "1 h"))]
+    pub blocked: TimeSpan,
+    /// Mean length of an interval with service.
+    #[schemars(extend("x-minimum" = "10 ms", "x-maximum" = "1 h"))]
+    pub clear: TimeSpan,
+    /// Longest time for which a frame waits for service. Each interval has its own, uniform from 0 to this.
+    #[serde(default = "no_delay")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
+    pub hold: TimeSpan,
 }
 
 /// Signal of a terminal, and its loss in rain. Rates are proportional to Shannon's `log2(1 + SNR)`.

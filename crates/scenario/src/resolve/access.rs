@@ -2,7 +2,8 @@
 
 use constel_link::DriverKind;
 use constel_link::access::{
-    Access, Blockage, Cell, Gap, Grants, HOURS, Leg, Rate, Retransmission, Sky, Slots, Step, preset,
+    Access, Blockage, Cell, Changes, Gap, Grants, HOURS, Leg, Partial, Rate, Retransmission, Sky,
+    Slots, Step, preset,
 };
 use constel_units::{Ratio, TimeSpan};
 
@@ -172,6 +173,7 @@ impl Resolver<'_> {
                 long_ratio: step.long.get(),
                 long_least_ns: ns(step.long_min),
                 long_most_ns: ns(step.long_max),
+                change_ratio: step.change.get(),
             });
         }
         access.handover = raw.handover.as_ref().map(gap).or(access.handover);
@@ -180,6 +182,12 @@ impl Resolver<'_> {
             access.blockage = Some(Blockage {
                 begin_ratio: chain.begin.get(),
                 end_ratio: chain.end.get(),
+                partial: chain.partial.as_ref().map(|part| Partial {
+                    ratio: part.chance.get(),
+                    blocked_ns: ns(part.blocked),
+                    clear_ns: ns(part.clear),
+                    hold_ns: ns(part.hold),
+                }),
             });
         }
         if let Some(sky) = &raw.sky {
@@ -210,6 +218,10 @@ fn cell(raw: &RawCell) -> Cell {
     Cell {
         load_by_hour,
         spread: raw.spread,
+        changes: raw.changes.as_ref().map(|changes| Changes {
+            every_ns: ns(changes.every),
+            spread: changes.spread,
+        }),
     }
 }
 
