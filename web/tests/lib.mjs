@@ -137,6 +137,12 @@ export async function scrub(page, t) {
   );
 }
 
+/** Waits until what is known now has been drawn: pictures and labels follow a change some frames later. */
+export async function drawn(page) {
+  const before = await page.evaluate(() => ((window.constel.stage.dirty = true), window.constel.count()));
+  await page.waitForFunction((before) => window.constel.count() > before, before);
+}
+
 /** Links that are drawn and carry frames, as sorted `A B`. */
 export const links = (page) =>
   page.evaluate(() => {

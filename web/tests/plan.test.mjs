@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { browser, links, open, planned, ready, scrub, serve } from "./lib.mjs";
+import { browser, drawn, links, open, planned, ready, scrub, serve } from "./lib.mjs";
 
 const FILE = "scenarios/iridium.yaml";
 let chrome, served, shown;
@@ -81,9 +81,8 @@ test("why a link is down, a path and a station's sky are told", async () => {
 test("all views draw in at most ten calls", async () => {
   const { page } = shown;
   for (const view of ["globe", "map", "topology"]) {
-    const drawn = await page.evaluate(() => window.constel.count());
     await page.click(`#view-${view}`);
-    await page.waitForFunction((drawn) => window.constel.count() > drawn, drawn);
+    await drawn(page);
     const calls = await page.evaluate(() => window.constel.stage.calls);
     assert(calls >= 2 && calls <= 10, `${view}: ${calls} calls`);
     if (view !== "topology") continue;
@@ -143,6 +142,7 @@ test("both ends of a path are in view, until the reader turns the picture", asyn
   for (const ends of [["tokyo", "sao-paulo"], ["london", "sydney"], ["lima", "delhi"]]) {
     await page.evaluate((ends) => window.constel.app.choose(ends, true), ends);
     await page.waitForFunction((ends) => ends.every((end) => window.constel.stage.screen(window.constel.app.numbers.get(end)) !== null), ends);
+    await drawn(page);
     const inside = await page.evaluate((ends) => {
       const { stage, app } = window.constel;
       const { clientWidth: w, clientHeight: h } = stage.canvas;
@@ -159,6 +159,7 @@ test("both ends of a path are in view, until the reader turns the picture", asyn
 test("colours of delay have the range of the scenario's links, which the legend tells", async () => {
   const { page } = shown;
   await page.selectOption("#shade", "delay");
+  await drawn(page);
   const { limits, least, most, legend } = await page.evaluate(() => {
     const { stage, app } = window.constel;
     const delays = [...app.links.all.values()].map((link) => link.delayMs);
@@ -176,6 +177,7 @@ test("satellites and cities have names at close zoom, planes and slots in the to
   await page.click("#view-globe");
   await look(3.9);
   await page.waitForFunction(() => window.constel.stage.cities.length === 1000);
+  await drawn(page);
   assert((await labels()).every(([name, is]) => !name.startsWith("iridium-p") && is !== "city"));
   await look(2.8);
   await page.waitForFunction(() => [...document.querySelectorAll(".label:not([hidden])")].filter((one) => one.textContent.startsWith("iridium-p")).length >= 3);
@@ -195,6 +197,7 @@ test("craft of a swarm are one label on the globe and a ring in the topology, wh
   await page.waitForFunction(() => [...document.querySelectorAll(".label")].some((one) => one.textContent === "4 craft: craft-0, craft-1, craft-2, craft-3"));
   await page.click("#view-topology");
   await page.waitForFunction(() => document.querySelectorAll(".label:not([hidden])").length === 4);
+  await drawn(page);
   // No three of them are in line, so no link lies over another.
   const areas = await page.evaluate(() => {
     const p = [0, 1, 2, 3].map((i) => window.constel.stage.screen(i));
@@ -204,6 +207,7 @@ test("craft of a swarm are one label on the globe and a ring in the topology, wh
   assert(areas.every((one) => one > 1000), `${areas} square pixels`);
   // Relative to one of them they are apart, with axes of a round length.
   await page.click("#view-swarm");
+  await page.waitForFunction(() => document.querySelectorAll(".label[data-is=axis]:not([hidden])").length >= 2);
   await page.waitForFunction(() => [...document.querySelectorAll(".label:not([hidden])")].filter((one) => /^craft-\d$/.test(one.textContent)).length === 4);
   const axes = await page.$$eval(".label[data-is=axis]:not([hidden])", (all) => all.map((one) => one.textContent));
   assert(axes.length >= 2 && axes.every((one) => /^(along the track|away from the Earth|across the orbit), \d+ km$/.test(one)), `${axes}`);
