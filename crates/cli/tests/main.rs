@@ -42,6 +42,7 @@ mod outputs;
 mod pages;
 mod probes;
 mod profile;
+mod protocols;
 mod reaction;
 mod readers;
 mod reference;

@@ -27,6 +27,13 @@ impl Glob {
         self.0.contains(['*', '?'])
     }
 
+    /// Whether some name that begins with `start` may be of this pattern.
+    #[must_use]
+    pub(crate) fn may_begin_with(&self, start: &str) -> bool {
+        let fixed = self.0.split(['*', '?']).next().unwrap_or_default();
+        fixed.starts_with(start) || (self.is_open() && start.starts_with(fixed))
+    }
+
     /// Whether a name is of this pattern.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
@@ -72,5 +79,12 @@ mod tests {
         assert!(!matches("*a*b", "xaxba"));
         assert!(matches("*", "") && matches("**", "x") && matches("a", "a"));
         assert!(!matches("", "a") && !matches("a?", "a") && !matches("a", "ab"));
+    }
+
+    #[test]
+    fn beginnings_of_names() {
+        let may = |pattern: &str, start: &str| Glob::new(pattern).may_begin_with(start);
+        assert!(may("*", "a-") && may("a*", "a-") && may("a-p0?", "a-") && may("a-p00", "a-"));
+        assert!(!may("b*", "a-") && !may("ab*", "a-") && !may("a", "a-"));
     }
 }

@@ -202,6 +202,7 @@ fn every_code_has_a_case() {
         "jitter",
         "key",
         "lab-name",
+        "late-names",
         "limit",
         "link",
         "missing-column",

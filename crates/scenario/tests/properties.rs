@@ -1,6 +1,8 @@
 //! Round trip, determinism, and no panic on whatever bytes.
 
-use constel_scenario::model::{Action, FailureTarget, Mode};
+use std::collections::BTreeSet;
+
+use constel_scenario::model::{Action, FailureTarget, Flow, Mode};
 use constel_scenario::{Called, Files, parse, parse_bytes, resolve};
 use proptest::prelude::*;
 
@@ -357,5 +359,104 @@ fn hostile_texts_are_answered_quickly() {
         let took_s = crate::processor_s() - start_s;
         let head: String = text.chars().take(20).collect();
         assert!(took_s < 10.0, "{head:?} took {took_s} s");
+    }
+}
+
+/// A scenario of hosts in a ring, with these entries of `traffic`.
+fn ring(hosts: &[String], traffic: &str) -> String {
+    let at = "{latitude: 0 deg, longitude: 0 deg}";
+    let nodes: String = hosts
+        .iter()
+        .map(|name| format!("    {name}: {at}\n"))
+        .collect();
+    let cables: String = (0..hosts.len())
+        .map(|i| {
+            let (from, to) = (&hosts[i], &hosts[(i + 1) % hosts.len()]);
+            format!("    - {{from: {from}, to: {to}, delay: 1 ms, link: {{rate: 1 Gbit/s}}}}\n")
+        })
+        .collect();
+    format!(
+        "constel: 1\nname: ring\nstart: 2026-11-21T00:00:00Z\nduration: 60 s\nground:\n  hosts:\n{nodes}  \
+         cables:\n{cables}routing: {{mode: computed}}\ntraffic:\n{traffic}"
+    )
+}
+
+fn flows_of(text: &str) -> Vec<Flow> {
+    let parsed = parse("ring.yaml", text).unwrap_or_else(|e| panic!("{e}"));
+    let scenario = resolve(&parsed, &Memory).unwrap_or_else(|e| panic!("{e}"));
+    scenario.traffic
+}
+
+#[test]
+fn patterns_become_flows_with_names_and_ports_of_their_own() {
+    let hosts = ["a-0", "a-1", "a-2", "hub"].map(str::to_owned);
+    let flows = flows_of(&ring(
+        &hosts,
+        "  - {name: mesh, at: 0 s, for: 1 s, ping: {from: a-*, to: each}}
+  - {name: up, at: 0 s, for: 1 s, tcp: {from: '*', to: hub}}
+  - {name: down, at: 0 s, for: 1 s, http: {from: hub, to: a-?, size: 1 MB}}
+  - {name: web, at: 0 s, for: 1 s, http: {from: a-*, to: hub, size: 1 MB, port: 80}}
+  - {name: run, at: 0 s, for: 1 s, run: {node: a-*, command: [date]}}
+",
+    ));
+    let seen: Vec<String> = flows
+        .iter()
+        .map(|flow| match flow.server() {
+            Some((node, port)) => format!("{} {node}:{port}", flow.name),
+            None => flow.name.to_string(),
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            "mesh-a-0-a-1 a-1:7001",
+            "mesh-a-0-a-2 a-2:7001",
+            "mesh-a-1-a-0 a-0:7001",
+            "mesh-a-1-a-2 a-2:7002",
+            "mesh-a-2-a-0 a-0:7002",
+            "mesh-a-2-a-1 a-1:7002",
+            "up-a-0-hub a-0:5501",
+            "up-a-1-hub a-1:5501",
+            "up-a-2-hub a-2:5501",
+            "down-hub-a-0 hub:8001",
+            "down-hub-a-1 hub:8002",
+            "down-hub-a-2 hub:8003",
+            "web-a-0-hub a-0:80",
+            "web-a-1-hub a-1:80",
+            "web-a-2-hub a-2:80",
+            "run-a-0",
+            "run-a-1",
+            "run-a-2",
+        ]
+    );
+}
+
+proptest! {
+    #[test]
+    fn patterns_mean_all_ordered_pairs_in_any_order_of_the_file(
+        near in 2..6_usize, far in 1..6_usize, turn in 0..10_usize, each in any::<bool>(),
+    ) {
+        let mut hosts: Vec<String> = (0..near).map(|n| format!("a-{n}")).collect();
+        hosts.extend((0..far).map(|n| format!("b-{n}")));
+        let entry = match each {
+            true => "from: '*', to: each",
+            false => "from: a-*, to: b-*",
+        };
+        let traffic = format!("  - {{name: f, at: 0 s, for: 1 s, iperf3: {{{entry}}}}}\n");
+        let flows = flows_of(&ring(&hosts, &traffic));
+        let all = near + far;
+        prop_assert_eq!(flows.len(), if each { all * (all - 1) } else { near * far });
+        let names: BTreeSet<&str> = flows.iter().map(|flow| flow.name.as_str()).collect();
+        prop_assert_eq!(names.len(), flows.len());
+        let servers: BTreeSet<_> = flows.iter().filter_map(Flow::server).collect();
+        prop_assert_eq!(servers.len(), flows.len());
+        for flow in &flows {
+            let (from, to) = flow.action.ends().unwrap();
+            prop_assert_ne!(from, to);
+            prop_assert_eq!(flow.name.to_string(), format!("f-{from}-{to}"));
+        }
+        let mut turned = hosts;
+        turned.rotate_left(turn % all);
+        prop_assert_eq!(flows, flows_of(&ring(&turned, &traffic)));
     }
 }

@@ -27,6 +27,11 @@ impl NodeName {
         Name::of_node(text).map(Self)
     }
 
+    /// The name of a node of the plan, which may be longer than one in a file.
+    pub(crate) fn settled(name: Name) -> Self {
+        Self(name)
+    }
+
     /// The name as a [`Name`].
     #[must_use]
     pub fn name(&self) -> &Name {

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::{Destination, Family, Name, NodeName, RawLeotp, RawTcp, RawVivace};
 
 /// A flow or command. Exactly one of `ping`, `iperf3`, `http`, `leotp`, `tcp`, `vivace` and `run` gives its
-/// kind.
+/// kind. `from`, `to` and `node` are names of nodes, or patterns of names with `*` for any characters and `?` for
+/// one; `to: each` stands for all nodes that the pattern in `from` matches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Traffic")]

@@ -14,7 +14,7 @@ use crate::walk::Seg::{self, Index, Key};
 pub(super) fn check(
     parsed: &Parsed,
     routing: &Routing,
-    traffic: &[Flow],
+    (traffic, entries): (&[Flow], &BTreeMap<Name, usize>),
     errors: &mut Diagnostics,
 ) {
     let hosts = &parsed.raw.ground.hosts;
@@ -73,7 +73,8 @@ pub(super) fn check(
         }
     }
     for flow in traffic {
-        nothing_runs_in_it(parsed, hosts, flow, errors);
+        let entry = entries.get(&flow.name).copied().unwrap_or_default();
+        nothing_runs_in_it(parsed, hosts, (flow, entry), errors);
     }
 }
 
@@ -122,7 +123,7 @@ fn one_port(parsed: &Parsed, name: &Name, path: &[Seg<'_>], errors: &mut Diagnos
 fn nothing_runs_in_it(
     parsed: &Parsed,
     hosts: &BTreeMap<Name, RawHost>,
-    flow: &Flow,
+    (flow, entry): (&Flow, usize),
     errors: &mut Diagnostics,
 ) {
     let attached = |name: &Name| hosts.get(name).is_some_and(|host| host.attach.is_some());
@@ -135,22 +136,13 @@ fn nothing_runs_in_it(
             None => [None, None],
         },
     };
-    let place = parsed
-        .raw
-        .traffic
-        .iter()
-        .position(|raw| raw.name == flow.name);
     for node in within.into_iter().flatten().filter(|node| attached(node)) {
         let message = format!(
             "`{}` needs a program in `{node}`, which is attached",
             flow.name
         );
         let error = parsed
-            .error_at(
-                &[Key("traffic"), Index(place.unwrap_or(0))],
-                "attached-node",
-                message,
-            )
+            .error_at(&[Key("traffic"), Index(entry)], "attached-node", message)
             .with_reason("Constel starts nothing in what is plugged into an interface")
             .with_suggestion("start it there, or `ping` it by `tool: ping`");
         errors.push(error);

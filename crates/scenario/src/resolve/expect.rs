@@ -18,7 +18,7 @@ use crate::walk::Seg::{self, Index, Key};
 
 pub(super) fn resolve(
     parsed: &Parsed,
-    flows: &[Flow],
+    (flows, written): (&[Flow], &BTreeMap<Name, usize>),
     errors: &mut Diagnostics,
 ) -> Vec<Expectation> {
     let mut names: BTreeMap<&Name, usize> = BTreeMap::new();
@@ -34,6 +34,7 @@ pub(super) fn resolve(
         let mut reader = Reader {
             parsed,
             flows,
+            written,
             index,
             errors,
         };
@@ -50,6 +51,8 @@ pub(super) fn resolve(
 struct Reader<'a> {
     parsed: &'a Parsed,
     flows: &'a [Flow],
+    /// The names of all flows, also of those with errors.
+    written: &'a BTreeMap<Name, usize>,
     index: usize,
     errors: &'a mut Diagnostics,
 }
@@ -281,8 +284,7 @@ impl<'a> Reader<'a> {
                 return None;
             }
             (Some(about), EventSubject::Flow) => {
-                let mut written = self.parsed.raw.traffic.iter();
-                if !written.any(|flow| flow.name.as_str() == about) {
+                if !self.written.contains_key(about.as_str()) {
                     self.wrong(
                         &path,
                         "unknown-flow",
@@ -359,8 +361,7 @@ impl<'a> Reader<'a> {
             let named: Vec<&Flow> = named.collect();
             if named.is_empty() {
                 // A flow with errors of its own is not among them.
-                let mut written = self.parsed.raw.traffic.iter();
-                if !written.any(|flow| glob.matches(flow.name.as_str())) {
+                if !self.written.keys().any(|name| glob.matches(name.as_str())) {
                     self.wrong(&path, "unknown-flow", format!("no flow is called `{text}`"));
                 }
                 good = false;
@@ -398,13 +399,7 @@ impl<'a> Reader<'a> {
     fn flow(&mut self, tail: &[Seg<'_>], name: &Name) -> Option<&'a Flow> {
         let found = self.flows.iter().find(|flow| flow.name == *name);
         // A flow with errors of its own is not among them.
-        let written = self
-            .parsed
-            .raw
-            .traffic
-            .iter()
-            .any(|flow| flow.name == *name);
-        if found.is_none() && !written {
+        if found.is_none() && !self.written.contains_key(name) {
             self.wrong(tail, "unknown-flow", format!("no flow is called `{name}`"));
         }
         found

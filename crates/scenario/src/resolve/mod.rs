@@ -123,9 +123,13 @@ fn resolve_all(parsed: &Parsed, files: &dyn Files, errors: &mut Diagnostics) -> 
     };
     let link_choices = choices("links", &raw.links.choices);
     let choices = choices("ground", &raw.ground.choices);
-    let (traffic, mut deferred) = traffic::resolve(parsed, &nodes, &routing, errors);
-    attached::check(parsed, &routing, &traffic, errors);
-    let expect = expect::resolve(parsed, &traffic, errors);
+    let traffic::Flows {
+        all: traffic,
+        entries,
+        mut deferred,
+    } = traffic::resolve(parsed, &nodes, &routing, errors);
+    attached::check(parsed, &routing, (&traffic, &entries), errors);
+    let expect = expect::resolve(parsed, (&traffic, &entries), errors);
     let transport = transport::resolve(parsed, &nodes, &traffic, &mut deferred, errors);
     disjoint::resolve(
         parsed,

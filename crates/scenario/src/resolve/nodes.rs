@@ -6,6 +6,7 @@ use super::constellations::Found;
 use super::ground::Ground;
 use crate::deferred::DeferredNode;
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::glob::Glob;
 use crate::model::{Name, Orbits, Walker};
 use crate::parse::Parsed;
 use crate::raw::{Destinations, RawHost, RawOrbits};
@@ -46,6 +47,17 @@ pub(super) enum Kind {
     Unclear,
     /// Any other name.
     Unknown,
+}
+
+/// The nodes that a pattern matches.
+pub(super) enum Matched {
+    /// At least one node, ordered by name.
+    Nodes(Vec<Name>),
+    Nothing,
+    /// Perhaps satellites of this constellation, whose names are known when the plan is made.
+    Later(Name),
+    /// Unclear because of errors that were reported.
+    Unclear,
 }
 
 impl<'a> Nodes<'a> {
@@ -210,6 +222,51 @@ impl<'a> Nodes<'a> {
             Some(kind) => kind,
             None if self.ground.may_lack(name) => Kind::Unclear,
             None => Kind::Unknown,
+        }
+    }
+
+    /// Returns the nodes that a pattern matches.
+    pub(super) fn matching(&self, parsed: &Parsed, glob: &Glob) -> Matched {
+        let mut unclear = !self.ground.is_complete();
+        for (name, raw) in parsed
+            .raw
+            .constellations
+            .iter()
+            .filter(|(_, raw)| raw.nodes)
+        {
+            let known = matches!(self.prefixes.get(name.as_str()), Some(Flock::Walker(_)));
+            if known || !glob.may_begin_with(&format!("{name}-")) {
+                continue;
+            }
+            if raw.tle.is_some() || raw.omm.is_some() || raw.ephemeris.is_some() {
+                return Matched::Later(name.clone());
+            }
+            unclear = true;
+        }
+        for name in parsed.raw.spacecraft.keys() {
+            let start = format!("{name}-");
+            let known = self.craft.iter().any(|craft| craft.starts_with(&start));
+            unclear |= !known && glob.may_begin_with(&start);
+        }
+        let walkers = self
+            .prefixes
+            .iter()
+            .filter_map(|(prefix, flock)| match flock {
+                Flock::Walker(walker) => Some((prefix, *walker)),
+                Flock::Later => None,
+            });
+        let satellites = walkers.flat_map(|(prefix, walker)| walker.satellite_names(prefix));
+        let stations = self.ground.stations.iter().map(|s| s.name.to_string());
+        let hosts = self.hosts.keys().map(Name::to_string);
+        let all = stations
+            .chain(hosts)
+            .chain(self.craft.iter().cloned())
+            .chain(satellites);
+        let found: BTreeSet<String> = all.filter(|name| glob.matches(name)).collect();
+        match (found.is_empty(), unclear) {
+            (false, _) => Matched::Nodes(found.into_iter().map(Name::settled).collect()),
+            (true, true) => Matched::Unclear,
+            (true, false) => Matched::Nothing,
         }
     }
 

@@ -1,5 +1,8 @@
 //! Traffic: times, nodes, families, ports.
 
+mod patterns;
+
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use constel_units::TimeSpan;
@@ -23,12 +26,21 @@ const IPERF3_PORT: u16 = 5301;
 const HTTP_PORT: u16 = 8001;
 const PROBE_PORT: u16 = 7001;
 
+/// The flows of a scenario.
+pub(super) struct Flows {
+    /// Those without errors, in order of their start.
+    pub(super) all: Vec<Flow>,
+    /// The names of all flows, also of those with errors, and the number of the entry in `traffic`.
+    pub(super) entries: BTreeMap<Name, usize>,
+    pub(super) deferred: Vec<DeferredNode>,
+}
+
 pub(super) fn resolve(
     parsed: &Parsed,
     nodes: &Nodes<'_>,
     routing: &Routing,
     errors: &mut Diagnostics,
-) -> (Vec<Flow>, Vec<DeferredNode>) {
+) -> Flows {
     let mut traffic = Traffic {
         parsed,
         nodes,
@@ -38,15 +50,28 @@ pub(super) fn resolve(
         index: 0,
         ports: BTreeMap::new(),
     };
-    traffic.explicit_ports();
-    let mut names: BTreeMap<&Name, usize> = BTreeMap::new();
     let mut flows = Vec::new();
-    for (index, raw) in parsed.raw.traffic.iter().enumerate() {
+    for (index, entry) in parsed.raw.traffic.iter().enumerate() {
+        traffic.index = index;
+        let own = traffic.flows_of(entry, flows.len());
+        flows.extend(own.into_iter().map(|flow| (index, flow)));
+    }
+    traffic.explicit_ports(&flows);
+    let mut entries: BTreeMap<Name, usize> = BTreeMap::new();
+    let mut all = Vec::new();
+    // The entry whose flow had an error: the others of its pattern would have the same.
+    let mut wrong = None;
+    for (index, raw) in &flows {
         if traffic.errors.is_full() {
             break;
         }
-        traffic.index = index;
-        if let Some(first) = names.insert(&raw.name, index) {
+        traffic.index = *index;
+        let twin = entries.insert(raw.name.clone(), *index);
+        if wrong == Some(*index) {
+            continue;
+        }
+        let before = traffic.errors.len();
+        if let Some(first) = twin {
             let error = traffic
                 .error(
                     &[Key("name")],
@@ -60,16 +85,23 @@ pub(super) fn resolve(
         }
         traffic.times(raw);
         if let Some(action) = traffic.action(raw) {
-            flows.push(Flow {
+            all.push(Flow {
                 name: raw.name.clone(),
                 at: raw.at,
                 length: raw.length,
                 action,
             });
         }
+        if traffic.errors.len() > before {
+            wrong = Some(*index);
+        }
     }
-    flows.sort_by_key(|flow| flow.at.ns());
-    (flows, traffic.deferred)
+    all.sort_by_key(|flow| flow.at.ns());
+    Flows {
+        all,
+        entries,
+        deferred: traffic.deferred,
+    }
 }
 
 pub(super) struct Traffic<'a> {
@@ -180,11 +212,7 @@ impl<'a> Traffic<'a> {
             self.errors.push(error);
         }
         let family = self.family("iperf3", raw.family);
-        let server = match raw.reverse {
-            false => &raw.to.node,
-            true => raw.from.name(),
-        };
-        let port = self.port(server, raw.port, IPERF3_PORT);
+        let port = self.port(iperf3_server(raw), raw.port, IPERF3_PORT);
         Some(Action::Iperf3(Iperf3 {
             from: raw.from.name().clone(),
             to: raw.to.clone(),
@@ -388,24 +416,27 @@ impl<'a> Traffic<'a> {
     }
 
     /// Notes the ports that the file gives, so that defaults keep away from them.
-    fn explicit_ports(&mut self) {
-        for (index, flow) in self.parsed.raw.traffic.iter().enumerate() {
-            let (kind, to, port) = match &flow.kind {
-                RawKind::Iperf3(own) => ("iperf3", &own.to.node, own.port),
-                RawKind::Http(own) => ("http", &own.to.node, own.port),
-                RawKind::Leotp(own) => ("leotp", &own.to.node, own.port),
-                RawKind::Tcp(own) => ("tcp", &own.to.node, own.port),
-                RawKind::Vivace(own) => ("vivace", &own.to.node, own.port),
+    fn explicit_ports(&mut self, flows: &[(usize, Cow<'_, RawFlow>)]) {
+        let mut wrong = None;
+        for (index, flow) in flows {
+            let (kind, server, port) = match &flow.kind {
+                RawKind::Iperf3(own) => ("iperf3", iperf3_server(own), own.port),
+                RawKind::Http(own) => ("http", own.from.name(), own.port),
+                RawKind::Leotp(own) => ("leotp", own.from.name(), own.port),
+                RawKind::Tcp(own) => ("tcp", own.from.name(), own.port),
+                RawKind::Vivace(own) => ("vivace", own.from.name(), own.port),
                 RawKind::Ping(_) | RawKind::Run(_) => continue,
             };
             let Some(port) = port else { continue };
-            self.index = index;
-            if let Some(other) = self.ports.insert((to.clone(), port), index) {
+            self.index = *index;
+            if let Some(other) = self.ports.insert((server.clone(), port), *index)
+                && wrong.replace(*index) != Some(*index)
+            {
                 let error = self
                     .error(
                         &[Key(kind), Key("port")],
                         "duplicate-port",
-                        format!("port {port} of `{to}` is taken"),
+                        format!("port {port} of `{server}` is taken"),
                     )
                     .with_reason(format!("traffic[{other}] has its server there"))
                     .with_suggestion("remove `port`: every server then gets its own");
@@ -430,6 +461,14 @@ impl<'a> Traffic<'a> {
             .unwrap_or(u16::MAX);
         self.ports.insert((to.clone(), port), self.index);
         port
+    }
+}
+
+/// Returns the node that listens.
+fn iperf3_server(raw: &RawIperf3) -> &Name {
+    match raw.reverse {
+        false => &raw.to.node,
+        true => raw.from.name(),
     }
 }
 
