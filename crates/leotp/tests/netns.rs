@@ -75,7 +75,7 @@ fn transfer(host: &str, listen: &str) {
         until(|| size() > 5_000_000 || copy.exists()),
         "flows on without the midnode"
     );
-    // Nothing is sent until it is there, which takes a busy host as long as the rest of the flow.
+    // The sender pauses until the second midnode is up, which takes a busy host as long as the rest of the flow.
     server.signal("-STOP");
     let second = m.leotp(&mid_args);
     let is_there = || m.sh("cat /proc/net/udp").lines().count() > 1;

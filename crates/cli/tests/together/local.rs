@@ -34,7 +34,7 @@ pub(crate) fn local_of(machines: &str, flags: &[&str], images: Option<&Path>) ->
         return None;
     }
     let told = serde_json::from_slice(&output.stdout);
-    // Nothing stops the store in these tests: only a host that gives it no processor time makes it silent.
+    // These tests never stop the store: only a host that gives it no processor time makes it silent.
     let is_silent = stderr(&output).contains("timeout: global");
     if output.status.code() == Some(1) && is_silent {
         skip("the store did not answer within the two seconds that a lab gives it");
