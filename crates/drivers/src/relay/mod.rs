@@ -152,7 +152,7 @@ pub struct RelayConfig {
     /// Scheduling of the threads.
     pub priority: Priority,
     /// The thread wakes this long before a frame is due and spins for the rest. The lead then adapts to the observed
-    /// lateness of wake-ups (40 to 200 us). In virtual time the lead is 0: sleeps end at their instant.
+    /// lateness of wake-ups (40 to 200 us). In virtual time the lead is 10 us: sleeps end at their instant.
     pub lead_ns: Nanos,
     /// Frames leave at whole multiples of this interval, all due ones together; 0: each at its own time.
     pub grain_ns: Nanos,

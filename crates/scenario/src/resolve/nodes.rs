@@ -238,10 +238,12 @@ impl<'a> Nodes<'a> {
             if known || !glob.may_begin_with(&format!("{name}-")) {
                 continue;
             }
-            if raw.tle.is_some() || raw.omm.is_some() || raw.ephemeris.is_some() {
-                return Matched::Later(name.clone());
+            match raw.orbits {
+                RawOrbits::Tle(_) | RawOrbits::Omm(_) | RawOrbits::Ephemeris(_) => {
+                    return Matched::Later(name.clone());
+                }
+                RawOrbits::Preset(_) | RawOrbits::Walker(_) => unclear = true,
             }
-            unclear = true;
         }
         for name in parsed.raw.spacecraft.keys() {
             let start = format!("{name}-");

@@ -12,8 +12,8 @@
 //! takes in captured frames, sends the due ones, and sleeps again. Frames that become due in that time wait for the
 //! next multiple: otherwise a busy thread would find a frame each time it checks, and never sleep.
 //!
-//! In virtual time the clock waits for each thread, so a sleep ends at its instant. The thread then has no lead, never spins, and
-//! owes no rests: a turn of a spin would only advance the clock by one reading, at the cost of a system call.
+//! In virtual time the clock waits for each thread, so a sleep ends at its instant. The lead is then what the thread itself takes from
+//! there to the frame, and it owes no rests: each turn of a spin advances the clock by one reading, at the cost of a system call.
 
 use constel_link::Nanos;
 
@@ -74,6 +74,9 @@ const WINDOW_NS: Nanos = 1_000_000_000;
 
 const LEAD_MIN_NS: Nanos = 40_000;
 const LEAD_MAX_NS: Nanos = 200_000;
+/// The lead on a clock that waits for the thread: between the end of a sleep and the frame it reads the clock some ten times, which
+/// takes 256 ns each.
+const EXACT_LEAD_NS: Nanos = 10_000;
 /// Step of the lead, which settles where 1 of 500 wake-ups is late: steps of +500 and -1.
 const LEAD_STEP_NS: Nanos = 40;
 /// A wake-up is in time if this much of the lead is left.
@@ -167,14 +170,14 @@ impl Waiting {
         }
     }
 
-    /// Returns the strategy on a clock that waits for the thread, if `clock_waits`: the lead is 0.
+    /// Returns the strategy on a clock that waits for the thread, if `clock_waits`: the lead is as short as can be.
     pub(crate) fn on_clock(self, clock_waits: bool) -> Waiting {
         if !clock_waits {
             return self;
         }
         Waiting {
             exact: true,
-            lead_ns: 0,
+            lead_ns: EXACT_LEAD_NS,
             ..self
         }
     }
@@ -431,11 +434,13 @@ mod tests {
         let mut w = Waiting::new(Priority::RealTime, 80_000, 0, true).on_clock(true);
         let host = Virtual::default();
         w.enter(&host);
-        assert_eq!(w.plan(0, 1, 0), Plan::Sleep { until: 1 });
-        assert_eq!(w.plan(1, 1, 0), Plan::Spin, "the frame is due");
+        let due = 50_000;
+        let until = due - EXACT_LEAD_NS;
+        assert_eq!(w.plan(0, due, 0), Plan::Sleep { until });
+        assert_eq!(w.plan(until, due, 0), Plan::Spin, "it reads the clock");
         // A late end of a sleep is that of work that takes virtual time, such as readings of the clock.
         w.slept(1, 1 + 2 * HELD_UP_NS);
-        assert_eq!(w.lead_ns(), 0);
+        assert_eq!(w.lead_ns(), EXACT_LEAD_NS);
         assert!(!w.relieved(1 + 2 * HELD_UP_NS));
         host.cpu_ns.set(40 * WINDOW_NS);
         assert_eq!(w.pace(40 * WINDOW_NS, &host, || Nanos::MAX), None);
