@@ -117,23 +117,25 @@ proptest! {
     #[test]
     fn flows_are_those_of_the_last_file(all in prop::collection::vec(written(), 2..5)) {
         let all: Vec<Scenario> = all.iter().map(scenario).collect();
+        let names = |flows: &[constel_scenario::model::Flow]| -> BTreeSet<String> {
+            flows.iter().map(|flow| flow.name.to_string()).collect()
+        };
         let mut past = past(&all[0]);
+        let mut ever = names(&past.flows);
         for pair in all.windows(2) {
             let found = Difference::between(&pair[0], &pair[1], &past);
-            let names = |flows: &[constel_scenario::model::Flow]| -> BTreeSet<String> {
-                flows.iter().map(|flow| flow.name.to_string()).collect()
-            };
             prop_assert_eq!(names(&found.traffic), names(&pair[1].traffic));
             let servers: Vec<_> = found.traffic.iter().filter_map(|flow| flow.server()).collect();
             let distinct: BTreeSet<_> = servers.iter().collect();
             prop_assert_eq!(servers.len(), distinct.len(), "{:?}", servers);
             prop_assert!(found.added.iter().all(|flow| flow.at.ns() > 30_000_000_000));
-            // Names that the lab had before are refused, and only those.
-            let had: BTreeSet<String> = names(&past.flows);
-            for row in found.refused().filter(|row| row.kind == ChangeKind::Added) {
-                let name = row.key.strip_prefix("traffic.").unwrap_or_default();
-                prop_assert!(!had.contains(name));
+            // A new flow is refused if the lab ever had one of its name, and only then.
+            for row in found.changes.iter().filter(|row| row.kind == ChangeKind::Added) {
+                if let Some(name) = row.key.strip_prefix("traffic.") {
+                    prop_assert_eq!(row.refused.is_some(), ever.contains(name), "{}", name);
+                }
             }
+            ever.extend(names(&found.traffic));
             past.now_has(found.traffic);
         }
     }
