@@ -3,9 +3,6 @@
 /** Least and longest time from one picture to the next, milliseconds. */
 const LEAST_MS = 100;
 const LONGEST_MS = 1000;
-/** After a picture the processors rest from pictures this many times as long as it took. */
-const RESTS = 3;
-
 /** What of WebGL tells when a picture is done. */
 type Fences = Pick<WebGL2RenderingContext, "fenceSync" | "getSyncParameter" | "deleteSync" | "flush" | "SYNC_GPU_COMMANDS_COMPLETE" | "SYNC_STATUS" | "UNSIGNALED">;
 
@@ -26,7 +23,7 @@ export class Pace {
       gl.deleteSync(fence);
       this.fence = null;
       const took = now - this.began;
-      this.next = Math.min(now + LONGEST_MS, Math.max(this.began + LEAST_MS, now + RESTS * took));
+      this.next = Math.min(now + LONGEST_MS, Math.max(this.began + LEAST_MS, now + took));
     }
     return now >= this.next;
   }

@@ -43,7 +43,7 @@ export function constel(...words) {
 /** Starts the program; its first line of output, and how to end it. */
 export async function start(words, { first = /./, errors = "ignore" } = {}) {
   const child = spawn(CONSTEL, words, { cwd: ROOT, stdio: ["ignore", "pipe", errors] });
-  const ended = new Promise((done) => child.on("exit", done));
+  const ended = new Promise((done) => child.on("exit", done).on("error", done));
   const line = await new Promise((found, failed) => {
     createInterface({ input: child.stdout }).on("line", (line) => first.test(line) && found(line));
     child.on("error", failed);

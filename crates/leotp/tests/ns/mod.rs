@@ -143,6 +143,14 @@ impl Ns {
                  ip -6 addr add fd77:{net}::{host}/64 dev {name} nodad"
             ));
         }
+        // The kernel activates the queues of 100 new links a second (`linkwatch`), in all namespaces together, and drops packets before.
+        for (ns, name) in [(self, name), (other, other_name)] {
+            let is_active = || {
+                ns.sh(&format!("ip -o link show dev {name}"))
+                    .contains("state UP")
+            };
+            assert!(until(is_active), "{name} is active");
+        }
     }
 
     /// Routes of both families in a table, which need not exist.
