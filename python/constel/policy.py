@@ -93,6 +93,11 @@ class LivePolicy:
         """Whether it has joined a lab."""
         return self._thread is not None
 
+    @property
+    def decides(self) -> bool:
+        """Whether it decides for a lab at present."""
+        return self._thread is not None and self._thread.is_alive()
+
     def join(self, lab: Lab) -> None:
         """Lets the policy decide for a lab from its next step on.
 

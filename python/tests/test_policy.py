@@ -197,8 +197,10 @@ class Policies(unittest.TestCase):
         policy = constel.LivePolicy(lambda state: None, name="idle")
         self.joined(policy)
         self.fake.asks(state(1))
+        self.assertTrue(policy.decides)
         self.fake.close()
         policy.wait()
+        self.assertFalse(policy.decides)
         policy.leave()
         with self.assertRaises(constel.UsageError):
             policy.join(self.lab)

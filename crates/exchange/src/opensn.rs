@@ -18,8 +18,13 @@ const MEMORY_BYTES: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 40;
 #[must_use]
 pub fn is_one(text: &str) -> bool {
     let root: Option<Value> = serde_json::from_str(text).ok();
-    let types = root.as_ref().and_then(Value::as_object);
+    let types = root.as_ref().and_then(types);
     types.is_some_and(|types| types.values().any(|of| of.get("image").is_some()))
+}
+
+/// Returns the types of nodes: those of `type_config`, as OpenSN's store has them, or the whole file, as its interface takes them.
+fn types(root: &Value) -> Option<&Map<String, Value>> {
+    root.get("type_config").unwrap_or(root).as_object()
 }
 
 /// Reads a configuration.
@@ -36,7 +41,7 @@ pub fn parse(text: &str, name: &str) -> Result<Draft, ReadErrors> {
     let mut reader = Reader { wrong: Vec::new() };
     let mut draft = Draft::new("an OpenSN emulation configuration", name);
     let nothing = Map::new();
-    let types = root.as_object().unwrap_or(&nothing);
+    let types = types(&root).unwrap_or(&nothing);
     for (kind, of) in types {
         let Some(place) = place(kind) else {
             draft.note(format!(

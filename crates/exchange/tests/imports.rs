@@ -148,6 +148,11 @@ routing: {mode: none, families: [ipv4]}
 information: [{opensn: true}]
 ";
     assert!(draft.yaml().ends_with(nodes), "{}", draft.yaml());
+    // The form of its store has the types one level deeper.
+    let stored = format!(r#"{{"running": false, "type_config": {text}}}"#);
+    assert!(opensn::is_one(&stored));
+    let same = opensn::parse(&stored, "emulation").unwrap();
+    assert_eq!(same.yaml(), draft.yaml());
     let of = lab(&draft);
     assert_eq!(of.containers().count(), 66 + 1);
     let notes = draft.notes.join("\n");
