@@ -1,6 +1,6 @@
 """Gate of `tools/documents`: a number in a page of an experiment is in the tables that were generated from raw data.
 
-A table counts if a script of the repository writes it from raw data and `tools/documents` compares the two. It is between `<!-- ... -->` and
+A table counts if a script of the repository writes it from raw data and `tools/documents` compares the two. Raw files of that form (`raw/*.md`) count too. A table is between `<!-- ... -->` and
 `<!-- end -->` (`<!-- NAME: begin -->` and `<!-- NAME: end -->` on the pages of NIST Net), or on a page that begins with `<!-- Written by`.
 A number of a paragraph, list item or table row may come from the generated tables of its own section. It may also come from those of the raw
 files that the text names (`lab-fig12`, `vt-*`, a link to `raw/udp.json`). A smaller scope would need a mark at each number. A larger one would
@@ -25,7 +25,7 @@ EXEMPT = re.compile(r"\bpaper\b|^#$|^trustworthy runs$", re.I)
 REFERENCE = re.compile(
     r"\b(?:figs?\.?|figures?|tables?|claims?|equations?|sections?|rfcs?|algorithm) \d+[a-d]?(?:(?:, | and | to |, and )\d+[a-d]?\b)*|\b\d{4}-\d\d-\d\d\b", re.I)
 NOT_PROSE = re.compile(r"^```.*?^```|<!--.*?-->|`[^`]*`|\]\([^)]*\)|https?://\S+|\((?:the )?papers?\b[^()]*(?:\([^()]*\)[^()]*)*\)", re.S | re.M | re.I)
-RAW = re.compile(r"raw/([\w./*-]+?)\.json")
+RAW = re.compile(r"raw/([\w./*-]+?)\.(?:json|md)")
 NAMED = re.compile(r"`((?:guest/)?[a-z][\w*-]*-[\w*-]+)`")
 
 
@@ -59,7 +59,7 @@ def table_tokens(text):
         head = (head or cells) if is_row else None
         caption = caption if is_row or not line else line
         for n, cell in enumerate(cells):
-            open_ = not is_row or re.search(r", %|\b(?:in|as) %", caption) or any("%" in head[k] for k in (1, n) if k < len(head))
+            open_ = not is_row or re.search(r", %|\b(?:in|as) %", caption) or "%" in head[1] + cells[1] + head[min(n, len(head) - 1)]
             found += [(value(token), decimals(token), True if k == "%" else False if k else None if open_ else False) for token, k in tokens(cell)]
     return found
 
@@ -80,6 +80,8 @@ def is_written(text):
 def tables_of_raw(root=ROOT):
     """The generated tables of each raw file, by folder and name of the file without `.json`."""
     found = {}
+    for page in root.glob("experiments/*/raw/*.md"):
+        found[page.parents[1], page.stem] = page.read_text()
     for page in [*root.glob("experiments/*/*.md"), *root.glob("benches/*.md"), *root.glob("benches/*/*.md")]:
         text = page.read_text()
         named = [(re.findall(r"[\w-]+", mark), body) for mark, body in GENERATED.findall(text)]
@@ -97,14 +99,14 @@ def tables_of_raw(root=ROOT):
 def blocks(text):
     """(line, block, generated tables of its section, text that names raw files) of paragraphs, list items and table rows.
 
-    A row lacks its columns of the paper, and its raw files may also be named in the paragraph before the table.
+    A row lacks its columns of the paper. Raw files may also be named in the paragraph before a row's table, and in the one that opens the section.
     """
     blank = lambda m: re.sub(r"[^\n]", "", m.group())
     start = 0
     for end in [m.start() for m in re.finditer(r"(?m)^## |\Z", text)]:
         tables = "\n".join(body for _, body in GENERATED.findall(text[start:end]))
         own = GENERATED.sub(blank, text[start:end])
-        caption, exempt, in_table = "", [], False
+        caption, exempt, in_table, opening = "", [], False, None
         for piece in re.finditer(r"(?m)^[^\n]+(?:\n(?!\||[-*] |\n|#)[^|\n].*)*", own):
             block = piece.group()
             names = block
@@ -115,6 +117,9 @@ def blocks(text):
                 block, names = "| " + " | ".join("" if n in exempt else cell for n, cell in enumerate(cells)) + " |", caption + block
             else:
                 caption = block
+            if opening is None and not block.startswith("#"):
+                opening = block if "](raw/" in block and not block.startswith(("|", "-")) else ""
+            names += opening or ""
             in_table = block.startswith("|")
             yield text.count("\n", 0, start) + own.count("\n", 0, piece.start()) + 1, block, tables, names
         start = end
@@ -123,7 +128,7 @@ def blocks(text):
 def named_tables(page, block, tables):
     """The tables of the raw files that the block names."""
     keys = [(page.parent, name) for name in NAMED.findall(block)]
-    keys += [((page.parent / folder).resolve(), name) for folder, name in re.findall(r"\]\(([^)]*?)raw/([^)]*)\.json\)", block)]
+    keys += [((page.parent / folder).resolve(), name) for folder, name in re.findall(r"\]\(([^)]*?)raw/([^)]*)\.(?:json|md)\)", block)]
     for folder, name in keys:
         own = [text for (other, file), text in tables.items() if other == folder and fnmatch(file, name)]
         # Marks that name no raw file: then all tables of the folder.
