@@ -1,7 +1,7 @@
 """Gate of `tools/documents`: the table of experiments/README.md has every figure of the papers, and its rows lead somewhere.
 
 - Each figure and table of each paper has one row; `Fig. 14a` and `Fig. 14b` are parts of one.
-- The command of a row exists: its script, and each of its words in a script of that folder. Pages and raw files are links, which `tools/documents` follows.
+- The commands of a row exist: their script, and each of their words in a script of that folder. Pages and raw files are links, which `tools/documents` follows.
 - `trustworthy runs` is what the raw files of the row say.
 - A row without raw data claims nothing.
 """
@@ -50,16 +50,14 @@ def command_fault(command, root):
         return f"`{words[0]}` is not there"
     own = [file for file in script.parent.iterdir() if file.is_file()]
     texts = "\n".join([file.read_text(errors="replace") for file in own if file.suffix in ("", ".py", ".mjs")] + [file.stem for file in own])
-    unknown = [word for word in words[1:] if re.match(r"-*[a-z]", word) and not re.search(rf"\b{re.escape(word.lstrip('-'))}\b", texts)]
+    is_known = lambda word: (root / word).exists() if "/" in word else re.search(rf"\b{re.escape(word.lstrip('-'))}\b", texts)
+    unknown = [word for word in words[1:] if re.match(r"-*[a-z]", word) and not is_known(word)]
     return f"no script of {script.parent.relative_to(root)} has {', '.join(unknown)}" if unknown else None
 
 
 def row_faults(cells, page, root):
     figure, _, command, raw, runs, holds, _ = cells
-    if command:
-        fault = command_fault(command.strip("`"), root)
-        if fault:
-            yield fault
+    yield from filter(None, (command_fault(one, root) for one in re.findall(r"`([^`]+)`", command)))
     if holds not in HOLDS:
         yield f"`{holds}` is not one of {', '.join(sorted(HOLDS))}"
     files = [page.parent / link for link in re.findall(r"\]\(([^)]*\.json)\)", raw)]

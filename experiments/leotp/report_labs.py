@@ -97,7 +97,7 @@ def fig12(t):
         t.table(["", "loss", "Mbit/s", "against no loss", *HEAD], [[t.flow(g), f"{100 * g[0]['loss']:g} %", spread(g, "mbps"), against(t, g, clean.get(g[0]["flow"]), "mbps"), *measured(t, g)] for g in groups])
         late = {(g[0]["flow"], g[0]["loss"]): g for g in groups if g[0]["loss"] > 0 and any(r.get("recovered") for r in g)}
         if late:
-            t.head(f"## Fig. 10 {where}: recovery of lost packets", "The same runs: what packets that were lost took beyond the median packet, from captures at both ends. Paper: 59 to 64 % less than BBR; most retransmitted packets take 160 ms over BBR, 90 over LEOTP.")
+            t.head(f"## Fig. 10 {where}: recovery of lost packets", "Recovery is the delay of lost packets beyond that of the median packet, in the runs above, from captures at both ends. Paper: 59 to 64 % less than BBR; most retransmitted packets take 160 ms over BBR, 90 over LEOTP.")
             t.table(["", "loss", "recovered packets", "recovery ms", "less than bbr's", "runs", "host kept up"],
                     [[t.flow(g), f"{100 * loss:g} %", spread(g, "recovered", 0), spread(g, "recovery_mean_ms", 1), against(t, g, late.get(("tcp-bbr", loss)), "recovery_mean_ms") if flow != "tcp-bbr" else "",
                       len(g), t.trust_all(g)] for (flow, loss), g in late.items() if flow == "tcp-bbr" or flow.startswith("leotp")])
