@@ -3,13 +3,14 @@
 A table counts if a script of the repository writes it from raw data and `tools/documents` compares the two. Raw files of that form (`raw/*.md`) count too. A table is between `<!-- ... -->` and
 `<!-- end -->` (`<!-- NAME: begin -->` and `<!-- NAME: end -->` on the pages of NIST Net), or on a page that begins with `<!-- Written by`.
 A number of a paragraph, list item or table row may come from the generated tables of its own section. It may also come from those of the raw
-files that the text names (`lab-fig12`, `vt-*`, a link to `raw/udp.json`). A smaller scope would need a mark at each number. A larger one would
+files that the text names (`lab-fig12`, `vt-*`, a link to `raw/udp.json`). In a folder without such tables the raw files themselves count. A smaller scope would need a mark at each number. A larger one would
 find nearly every number somewhere. A number with fewer digits than the table's must be its rounding. A number before `%` must be one in the table too, and one before a unit of time, rate or size must not.
 
 Not judged: whole numbers below 10, code, numbers of figures and tables, columns whose head says `paper`, and parentheses that begin with
 `paper`. Everything else is in `numbers.toml`, by page and reason; `computed` has formulas, whose own numbers must be in the page's tables.
 """
 
+import json
 import re
 import tomllib
 from fnmatch import fnmatch
@@ -77,6 +78,25 @@ def is_written(text):
     return text.startswith("<!-- Written by")
 
 
+# By which pages multiply a number whose key ends so.
+FACTORS = {"_ns": (1, 1e-6), "_s": (1, 1e3), "_ratio": (100,)}
+
+
+def scalars(document, key=""):
+    """The numbers of a raw file as text, in the units of pages. A key without a unit has that of the key around it."""
+    if isinstance(document, dict):
+        for name, part in document.items():
+            yield from scalars(part, name if name.endswith(tuple(FACTORS)) else key)
+    elif isinstance(document, list):
+        for part in document:
+            yield from scalars(part, key)
+    elif isinstance(document, (int, float)) and not isinstance(document, bool):
+        for factor in next((own for end, own in FACTORS.items() if key.endswith(end)), (1,)):
+            yield f"{document * factor:.9f}"
+    elif isinstance(document, str):
+        yield document
+
+
 def tables_of_raw(root=ROOT):
     """The generated tables of each raw file, by folder and name of the file without `.json`."""
     found = {}
@@ -93,6 +113,11 @@ def tables_of_raw(root=ROOT):
         for names, body in named:
             for name in set(names):
                 found[page.parent, name] = found.get((page.parent, name), "") + "\n" + body
+    # Folders without any generated table: the raw files themselves.
+    written = {folder for folder, _ in found}
+    for file in root.glob("experiments/*/raw/*.json"):
+        if file.parents[1] not in written:
+            found[file.parents[1], file.stem] = "\n".join(scalars(json.loads(file.read_text())))
     return found
 
 

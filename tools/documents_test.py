@@ -57,6 +57,13 @@ def main():
         for text, refused in TEXTS:
             page.write_text(f"# A\n\n## One\n\n{TABLE}\n{text}\n")
             expect(text, [token for _, token in documents_numbers.lacking(page, documents_numbers.tables_of_raw(root))], refused)
+        # Of a folder without generated tables.
+        bare = root / "experiments/b/page.md"
+        (bare.parent / "raw").mkdir(parents=True)
+        (bare.parent / "raw/t.json").write_text(json.dumps({"wait_ns": {"p50": 1_500_000}, "lost_ratio": 0.125}))
+        bare.write_text("It took 1.50 ms, not 1.60 ms, and 12.5 % were lost ([t](raw/t.json)).\n")
+        expect("raw file", [token for _, token in documents_numbers.lacking(bare, documents_numbers.tables_of_raw(root))], ["1.60"])
+        bare.unlink()
         page.write_text(f"# A\n\n{TABLE}\nIt is 77.\n")
         for excuses, refused in EXCUSES:
             found = [fault.replace("page.md:9", "line 9") for fault in documents_numbers.faults(root, excuses)]
