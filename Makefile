@@ -82,7 +82,8 @@ style: ## what people read: long sentences, first words, and words that the glos
 	tools/style --self-test
 	tools/style --check
 
-documents: ## links lead somewhere, tables are those of their raw data
+documents: ## links lead somewhere, tables and numbers are those of their raw data
+	tools/documents --self-test
 	tools/documents
 
 licences: ## of ours, of what we depend on, and of the BPF programs

@@ -1,4 +1,7 @@
-"""From raw/*.json: RESULTS.md (tables, the paper's values beside ours) and plots/*.svg (needs matplotlib)."""
+"""From raw/*.json: RESULTS.md (tables, the paper's values beside ours) and plots/*.svg (needs matplotlib).
+
+    report.py [--check]     --check: changes nothing, exit code 1 if RESULTS.md is not that of the raw data
+"""
 import json, os, sys
 import report_labs, report_more, report_plots
 
@@ -10,7 +13,7 @@ NAMES = {"default": "LEOTP as printed", "faithful": "LEOTP as printed", "publish
          "tcp-vegas": "TCP vegas (ours, BPF)", "vivace": "PCC Vivace (ours)", "split-cubic": "split TCP, cubic", "split-bbr": "split TCP, bbr", "split-hybla": "split TCP, hybla", "bbr": "bbr-like", "cubic": "cubic-like", "reno": "reno-like"}
 
 
-def load(name):
+def read(name):
     try:
         return json.load(open(os.path.join(RAW, name + ".json")))
     except OSError:
@@ -50,7 +53,7 @@ def grid(out, d, across, value, digits=2, k="protocol", scale=1.0, unit=""):
     table(out, [unit or value] + [f"{100 * x:g} %" if across == "loss" else str(x) for x in xs], rows)
 
 
-def vt(out):
+def vt(out, load):
     if d := load("vt-fig2"):
         out += ["## Fig. 2: throughput over hops", "", "20 Mbit/s, 10 ms RTT, 0.5 % loss a hop; Mbit/s of payload. Paper: at 10 hops BBR has lost 9 %, PCC 33 %, Cubic and Hybla are below 2 Mbit/s from 5 hops on.", ""]
         grid(out, d, "hops", "mbps", unit="Mbit/s at hops")
@@ -116,18 +119,37 @@ def trust_all(rows):
 
 def main():
     out = ["<!-- Written by report.py from raw/*.json. Do not edit. -->", "", "# LEOTP: results", "", "README.md says how they were made and why they differ from the paper's.", ""]
+    used = []
+
+    def load(file):
+        """Reads a raw file and notes its place, so that its section names it."""
+        if data := read(file):
+            used.append((len(out), file))
+        return data
+
     out += ["# In labs", ""]
     report_labs.write(out, load, table, name, pct, trust_all)
     report_more.gateways(out, load, table, trust_all)
     report_more.video(out, load, table, trust_all)
     out += ["# In virtual time", ""]
-    vt(out)
+    vt(out, load)
     report_more.receivers(out, load, table)
     report_more.beyond_many(out, load, table, pct)
-    with open(os.path.join(HERE, "RESULTS.md"), "w") as f:
-        f.write("\n".join(out))
+    end = len(out)
+    for place, file in reversed(used):
+        # A file without a heading of its own continues the section before it.
+        title = next((n for n in [*range(place, end), *range(place - 1, 0, -1)] if out[n].startswith("## ")))
+        out[title + 1 : title + 1] = ["", f"Raw data: [{file}](raw/{file}.json)."]
+        end = place
+    text = "\n".join(out)
+    page = os.path.join(HERE, "RESULTS.md")
+    if "--check" in sys.argv:
+        with open(page) as f:
+            sys.exit(0 if f.read() == text else "report: RESULTS.md is not that of the raw data; run experiments/leotp/run report")
+    with open(page, "w") as f:
+        f.write(text)
     try:
-        report_plots.plots(load, name)
+        report_plots.plots(read, name)
     except ImportError:
         print("no matplotlib: no plots", file=sys.stderr)
 

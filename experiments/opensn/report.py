@@ -5,7 +5,7 @@
 
 `<!-- table runs A B -->`     one row a run: what it came to
 `<!-- table changes A B -->`  one row a failure or repair
-`<!-- table series A B -->`   one column a run: what its series shows
+`<!-- table series A B -->`   one column a run that has its own raw file: what its series shows
 `<!-- table phases A B -->`   one row a run and phase: what it took of the machine
 `<!-- table images A B -->`   one row a run: what its images did
 `<!-- table video A B -->`    one row a run: when the ends reached each other, what its handovers cost, what the viewer saw
@@ -45,6 +45,12 @@ def verdict(summary):
     return "trustworthy" if summary["verdict"]["trustworthy"] else "not trustworthy"
 
 
+def lateness(summary):
+    late, wait = summary["relay"]["lateness"], summary["fidelity"]["machine"].get("processor_wait_ratio")
+    times = ", ".join(f"{late[q] / 1e6:.2f}" for q in ("p50_ns", "p99_ns", "max_ns"))
+    return f"{times} ({late['count']:,}); " + ("-" if wait is None else f"{wait:.0%}")
+
+
 def runs(names):
     rows = []
     for name, s in kept(names):
@@ -61,10 +67,12 @@ def runs(names):
             len(handovers),
             f"{seconds(stood[len(stood) // 2])} ({seconds(stood[-1])})" if stood else "-",
             sum(h.get("lost_probes") or 0 for h in handovers),
+            lateness(s),
             verdict(s),
         ])
     head = ["run", "first convergence after", "control frames until then", "daemons: processor time, memory of one",
-            "handovers", "convergence after one: median (greatest)", "probes lost by them", "verdict"]
+            "handovers", "convergence after one: median (greatest)", "probes lost by them",
+            "frames late, ms: p50, p99, MAX (of); wait for a processor", "verdict"]
     return (table(head, rows) if rows else "") + missing(names, "raw/{}.json")
 
 
@@ -80,10 +88,10 @@ def changes(names):
 
 def series(names):
     columns = []
-    for name in names:
+    # A series alone has no verdict, version or machine: it counts with the run's own file only.
+    for name, summary in kept([f"sn-{name}" for name in names]):
+        name = name.removeprefix("sn-")
         path = HERE / f"{name}-series.csv"
-        if not path.exists():
-            continue
         with open(path) as file:
             samples = list(csv.DictReader(file))
 
@@ -101,12 +109,12 @@ def series(names):
         columns.append([
             f"[{name}]({name}-series.svg)", first("nodes_built"), first("daemons_started"),
             f"after {settled[0]:.0f} s" if settled else "never", f"{min(after):.1%}" if after else "-",
-            f"{memory[0] / 1e9:.1f}, {max(memory) / 1e9:.1f} GB", f"{float(samples[-1]['t_s']):.0f} s",
+            f"{memory[0] / 1e9:.1f}, {max(memory) / 1e9:.1f} GB", f"{float(samples[-1]['t_s']):.0f} s", verdict(summary),
         ])
     names_of_rows = ["", "nodes built", "daemons started", "every route right, first", "routes right after that, least",
-                     "memory in use: before, most", "whole run"]
+                     "memory in use: before, most", "whole run", "verdict"]
     lines = list(zip(names_of_rows, *columns))
-    return table(lines[0], lines[1:]) + missing(names, "{}-series.csv")
+    return table(lines[0], lines[1:]) + missing([f"sn-{name}" for name in names], "raw/{}.json")
 
 
 def whole(names):
@@ -120,10 +128,10 @@ def phases(names):
         given = f", {kept['processors_given']} processors, {kept['memory_given_gib']} GiB" if "processors_given" in kept else ""
         rows += [
             [name.removeprefix("sn-") + given, p["phase"], f"{p['seconds']:.0f} s", f"{p['processor_ratio']:.0%}",
-             f"{(p['memory_bytes'] - kept['memory_before_bytes']) / 1e9:.1f} GB"]
+             f"{(p['memory_bytes'] - kept['memory_before_bytes']) / 1e9:.1f} GB", verdict(kept["summary"])]
             for p in kept["phases"]
         ]
-    head = ["run", "phase", "how long", "of both processors, mean", "memory above the start, most"]
+    head = ["run", "phase", "how long", "of both processors, mean", "memory above the start, most", "verdict"]
     return (table(head, rows) if rows else "") + missing(names, "raw/{}.json")
 
 

@@ -1,12 +1,18 @@
 #!/usr/bin/env python3
-"""Prints the tables of the example protocols from raw data: RAW, default experiments/protocols/raw."""
+"""Writes the tables of the pages from raw data (RAW, default experiments/protocols/raw), between `<!-- table PROTOCOL... -->` and `<!-- end -->`.
+
+    experiments/protocols/report.py [--check]     --check: changes nothing, exit code 1 where a table is not that of its data
+"""
 
 import json
 import os
 import pathlib
+import re
+import sys
 
-RAW = pathlib.Path(os.environ.get("RAW", pathlib.Path(__file__).resolve().parent / "raw"))
-PROTOCOLS = ["distance-vector", "opspf", "lipsin", "bird", "model"]
+HERE = pathlib.Path(__file__).resolve().parent
+RAW = pathlib.Path(os.environ.get("RAW", HERE / "raw"))
+NAMES = {"distance-vector": "distance vector", "opspf": "OPSPF, program", "model": "OPSPF, model", "lipsin": "LIPSIN", "bird": "BIRD, OSPF"}
 
 
 def span(values, digits=1):
@@ -43,28 +49,51 @@ def sent(run, from_s, to_s):
     return after[0] - before[0], after[1] - before[1]
 
 
+def with_probes(protocol):
+    """Returns the figures of the runs with probes and a failure, by row."""
+    runs = [json.loads(file.read_text()) for file in sorted(RAW.glob(f"{protocol}-[0-9]*.json"))]
+    cut = [outages(run) for run in runs if run["failed_t_ns"]]
+    programs = [run["programs"]["all_run_s"] for run in runs if run["programs"]]
+    firsts = [max(first_answers(run)) for run in runs]
+    pair = [first_answers({"flows": {"": run["flows"]["ping-gs-tokyo-gs-london"]}})[0] for run in runs]
+    return {
+        "all programs run after": f"{span(programs)} s" if programs else "no programs" if protocol == "model" else "started before lab time",
+        # LIPSIN's messages go from Tokyo to London only.
+        "convergence from nothing, all pairs": "-" if protocol == "lipsin" else f"{span(firsts)} s",
+        "convergence from nothing, Tokyo to London": f"{span(pair)} s",
+        "outage when a laser on the path fails": f"{span([max((gap for gap, _ in gaps), default=0) for gaps in cut], 2)} s",
+        "probes lost in it": span([max((lost for _, lost in gaps), default=0) for gaps in cut], 0),
+        "trustworthy runs": f"{sum(run['verdict']['trustworthy'] for run in runs)} of {len(runs)}",
+    }
+
+
+def quiet(protocol):
+    """Returns the control traffic of the run without probes and failures, by row."""
+    run = json.loads((RAW / f"{protocol}-quiet.json").read_text())
+    frames, octets = sent(run, 15, 25)
+    return {
+        "control traffic, first 10 s": f"{sent(run, 0, 10)[1]:,} bytes",
+        "largest second of it": f"{max(sent(run, second, second + 1)[1] for second in range(24)):,} bytes",
+        "control traffic a second, 15 s to 25 s": f"{octets / 10:,.0f} bytes, {frames / 10:.0f} frames",
+    }
+
+
+def table(match):
+    columns = [with_probes(protocol) | quiet(protocol) for protocol in match.group(1).split()]
+    lines = ["| | " + " | ".join(NAMES[protocol] for protocol in match.group(1).split()) + " |", "|---" * (len(columns) + 1) + "|"]
+    lines += ["| " + " | ".join([row, *(column[row] for column in columns)]) + " |" for row in columns[0]]
+    return f"<!-- table {match.group(1)} -->\n" + "\n".join(lines) + "\n<!-- end -->"
+
+
 def main():
-    print("protocol | programs run after, s | first answer: all pairs, s | Tokyo to London, s | outage, s | probes lost | trustworthy runs")
-    for protocol in PROTOCOLS:
-        runs = [json.loads(file.read_text()) for file in sorted(RAW.glob(f"{protocol}-[0-9]*.json"))]
-        if not runs:
-            continue
-        cut = [outages(run) for run in runs if run["failed_t_ns"]]
-        print(protocol, span([run["programs"]["all_run_s"] for run in runs if run["programs"]]),
-              span([max(first_answers(run)) for run in runs]),
-              span([first_answers({"flows": {"": run["flows"]["ping-gs-tokyo-gs-london"]}})[0] for run in runs]),
-              span([max((gap for gap, _ in gaps), default=0) for gaps in cut], 2),
-              span([max((lost for _, lost in gaps), default=0) for gaps in cut], 0),
-              f"{sum(run['verdict']['trustworthy'] for run in runs)} of {len(runs)}", sep=" | ")
-    print("\nprotocol | bytes in the first 10 s | bytes a second, 15 s to 25 s | frames a second | largest second, bytes")
-    for protocol in PROTOCOLS:
-        file = RAW / f"{protocol}-quiet.json"
-        if not file.exists():
-            continue
-        run = json.loads(file.read_text())
-        frames, octets = sent(run, 15, 25)
-        most = max(sent(run, second, second + 1)[1] for second in range(24))
-        print(protocol, sent(run, 0, 10)[1], f"{octets / 10:.0f}", f"{frames / 10:.0f}", most, sep=" | ")
+    for page in sorted(HERE.glob("*.md")):
+        text = page.read_text()
+        new = re.sub(r"<!-- table ([^>]*?) -->\n.*?<!-- end -->", table, text, flags=re.S)
+        if "--check" in sys.argv and new != text:
+            sys.exit(f"report: {page.name} is not that of the raw data; run experiments/protocols/report.py")
+        if new != text:
+            page.write_text(new)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -185,7 +185,7 @@ def drawn(raw):
     """Part, file name and picture of every plot whose data there are; `raw` gives a document or None."""
     n = lambda r: r["n"]
     if data := raw("tcp"):
-        yield "tcp", "fig7.svg", plots.lines("TCP, everybody to everybody: the median connection", "nodes", "bit/s", curves_of(data["rows"], lambda r: r["with"], n, lambda r: r["median_bps"]), log_y=True)
+        yield "tcp", "fig8.svg", plots.lines("TCP, everybody to everybody: the median connection", "nodes", "bit/s", curves_of(data["rows"], lambda r: r["with"], n, lambda r: r["median_bps"]), log_y=True)
         yield "tcp", "fig9.svg", plots.lines("TCP, everybody to everybody: all together", "nodes", "bit/s", curves_of(data["rows"], lambda r: r["with"], n, lambda r: r["got_bytes"] * 8 / r["seconds"]))
     if data := raw("udp"):
         arrived = lambda r: 100 * r["got"] * 1460 * 8 / r["seconds"] / (r["connections"] * r["rate_bps"])

@@ -33,7 +33,11 @@ setTimeout(() => {
 
 // A test that fails leaves programs and browsers behind: they end with the file.
 const started = new Set();
-after(() => Promise.allSettled([...started].map((stop) => stop())));
+let over = false;
+after(() => {
+  over = true;
+  return Promise.allSettled([...started].map((stop) => stop()));
+});
 
 /** The program's JSON. */
 export function constel(...words) {
@@ -69,6 +73,7 @@ export async function browser() {
   const local = process.env.CONSTEL_PAGE ? ["--disable-features=LocalNetworkAccessChecks"] : [];
   const browser = await chromium.launch({ executablePath: BROWSER, headless: true, args: [...FLAGS, ...local] });
   started.add(() => browser.close());
+  if (over) await browser.close();
   return browser;
 }
 
