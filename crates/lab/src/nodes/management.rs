@@ -116,8 +116,8 @@ pub fn probe_management_reach() -> Result<(), EngineError> {
 }
 
 /// The wait for the answer. The far end is on this machine, so that an answer takes microseconds. But the kernel
-/// activates the queues of 100 new links a second after their carrier is up (`linkwatch`), those of other labs among
-/// them, and drops packets before that; TCP repeats its request after 1, 3 and 7 seconds.
+/// activates the queues of new links after their carrier is up (`linkwatch`), 100 a second in all labs together, and
+/// drops packets before that. TCP repeats its request after 1, 3 and 7 seconds.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(8);
 
 /// Connects to a listener. A refused connection is a failure too: firewalls refuse in the name of the far end.

@@ -13,7 +13,7 @@
 //! next multiple: otherwise a busy thread would find a frame each time it checks, and never sleep.
 //!
 //! In virtual time the clock waits for each thread, so a sleep ends at its instant. The lead is then what the thread itself takes from
-//! there to the frame, and it owes no rests: each turn of a spin advances the clock by one reading, at the cost of a system call.
+//! there to the frame, because each turn of a spin advances the clock by one reading, at the cost of a system call. It owes no rests.
 
 use constel_link::Nanos;
 
