@@ -5,7 +5,7 @@ use crate::support;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -406,33 +406,42 @@ fn an_interface_that_a_node_deletes_is_made_again_by_the_kernels_drivers() {
     }
 }
 
+/// Also `kill -9`, after which this program can do nothing.
 #[test]
 fn a_signal_ends_the_guest_and_its_processes() {
     let Some(own) = Unprivileged::new() else {
         return;
     };
-    let mut child = own
-        .command(&["demo", "--time", "virtual", "--results", "cut"])
-        .spawn()
-        .unwrap();
-    until("the lab writes", || {
-        own.home().join("cut/events.ndjson").is_file().then_some(())
-    });
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let ended = support::wait(&mut child).unwrap();
-    // It may have been at its end.
-    assert!(matches!(ended.code(), Some(130 | 0)), "{ended}");
     let kernel = own.folder.path().join("linux");
-    let of_kernel = |entry: fs::DirEntry| {
+    let of_kernel = |entry: &fs::DirEntry| {
         fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == kernel)
     };
-    until("no process of the kernel is left", || {
-        let left = fs::read_dir("/proc")
-            .unwrap()
-            .flatten()
-            .filter_map(|entry| of_kernel(entry).then_some(()));
-        (left.count() == 0).then_some(())
-    });
+    let processes = || {
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        all.filter(of_kernel).count()
+    };
+    for signal in [Signal::INT, Signal::KILL] {
+        let results = format!("cut-{}", signal.as_raw());
+        let mut child = own
+            .command(&["demo", "--time", "virtual", "--results", &results])
+            .spawn()
+            .unwrap();
+        until("the lab writes", || {
+            let events = own.home().join(&results).join("events.ndjson");
+            events.is_file().then_some(())
+        });
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let ended = support::wait(&mut child).unwrap();
+        // It may have been at its end.
+        let by_signal = ended.signal() == Some(Signal::KILL.as_raw());
+        assert!(
+            by_signal || matches!(ended.code(), Some(130 | 0)),
+            "{ended}"
+        );
+        until("no process of the kernel is left", || {
+            (processes() == 0).then_some(())
+        });
+    }
 }
 
 /// All reasons at once, and before anything is made.

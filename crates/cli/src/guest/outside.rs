@@ -1,5 +1,6 @@
 //! The host's side of a guest: the kernel as a child process, its output passed on, its outcome read.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -66,7 +67,7 @@ impl Guest {
         let lines = [pipe()?, pipe()?, pipe()?];
         let [(out, to_out), (err, to_err), (control, to_control)] = lines;
         let [to_out, to_err, control] = numbered([to_out, to_err, control])?;
-        let mut command = fixed_addresses(kernel);
+        let mut command = kernel_command(kernel);
         command
             .args(arguments(
                 order,
@@ -208,15 +209,18 @@ fn arguments(order: &GuestCommand, [out, err, control]: [i32; 3]) -> Vec<String>
     ]
 }
 
-/// Returns the command that starts the kernel, at the same addresses in each run where `setarch` (util-linux) is installed: its
-/// memory begins behind its own program.
-fn fixed_addresses(kernel: &Path) -> Command {
-    let setarch = Path::new("/usr/bin/setarch");
-    if !setarch.is_file() {
-        return Command::new(kernel);
-    }
-    let mut command = Command::new(setarch);
-    command.arg("-R").arg(kernel);
+/// Returns the command that starts the kernel, with programs of util-linux where they are installed: it ends with the thread that
+/// starts it, however that ends, and is at the same addresses in each run, as its memory begins behind its own program.
+fn kernel_command(kernel: &Path) -> Command {
+    let before: [&[&str]; 2] = [
+        &["/usr/bin/setpriv", "--pdeathsig", "KILL"],
+        &["/usr/bin/setarch", "-R"],
+    ];
+    let there = before.iter().filter(|words| Path::new(words[0]).is_file());
+    let words = there.copied().flatten().map(OsStr::new);
+    let mut words = words.chain([kernel.as_os_str()]);
+    let mut command = Command::new(words.next().unwrap_or(kernel.as_os_str()));
+    command.args(words);
     command
 }
 
