@@ -283,15 +283,13 @@ impl<'a> Reader<'a> {
                 self.errors.push(error.with_next("leave `about` out"));
                 return None;
             }
-            (Some(about), EventSubject::Flow) => {
-                if !self.written.contains_key(about.as_str()) {
-                    self.wrong(
-                        &path,
-                        "unknown-flow",
-                        format!("no flow is called `{about}`"),
-                    );
-                    return None;
-                }
+            (Some(about), EventSubject::Flow) if !self.written.contains_key(about.as_str()) => {
+                self.wrong(
+                    &path,
+                    "unknown-flow",
+                    format!("no flow is called `{about}`"),
+                );
+                return None;
             }
             _ => {}
         }
