@@ -209,8 +209,8 @@ fn arguments(order: &GuestCommand, [out, err, control]: [i32; 3]) -> Vec<String>
     ]
 }
 
-/// Returns the command that starts the kernel, with programs of util-linux where they are installed: it ends with the thread that
-/// starts it, however that ends, and is at the same addresses in each run, as its memory begins behind its own program.
+/// Returns the command that starts the kernel, with programs of util-linux where they are installed. The kernel ends with the
+/// thread that starts it, however that ends. It is at the same addresses in each run, as its memory begins behind its own program.
 fn kernel_command(kernel: &Path) -> Command {
     let before: [&[&str]; 2] = [
         &["/usr/bin/setpriv", "--pdeathsig", "KILL"],
