@@ -159,7 +159,8 @@ pub struct Scenario {
     pub deferred: Vec<DeferredNode>,
     /// The scenario file, for errors of later stages.
     pub source: Source,
-    /// The keys and values of that file, with their defaults.
+    /// The keys and values of that file, with their defaults, and with a flow for each node or pair of nodes in place of
+    /// the patterns in `traffic`.
     pub raw: Arc<RawScenario>,
 }
 

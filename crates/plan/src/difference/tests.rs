@@ -313,3 +313,15 @@ routing: {mode: none}
         [("constellations.sat.gsl.policy", Some(rules::ORBITS))]
     );
 }
+
+#[test]
+fn a_flow_of_a_pattern_is_told_as_one_that_is_written_out() {
+    let more = "- {name: all, at: 2 min, for: 1 min, ping: {from: 'l*', to: tokyo}}\nrouting:";
+    let found = changed("routing:", more, 10);
+    let [row] = found.changes.as_slice() else {
+        panic!("{:?}", rows(&found))
+    };
+    assert_eq!(row.key, "traffic.all-london-tokyo");
+    let after = row.after.as_deref().unwrap_or_default();
+    assert!(after.contains("ping from london, to tokyo"), "{after}");
+}

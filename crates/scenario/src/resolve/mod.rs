@@ -43,6 +43,7 @@ use crate::diagnostic::Diagnostics;
 use crate::files::Files;
 use crate::model::Scenario;
 use crate::parse::{Parsed, read, text_of};
+use crate::raw::RawScenario;
 use crate::schema::SCENARIO;
 use crate::walk::{Path, Seg};
 
@@ -126,6 +127,7 @@ fn resolve_all(parsed: &Parsed, files: &dyn Files, errors: &mut Diagnostics) -> 
     let traffic::Flows {
         all: traffic,
         entries,
+        written,
         mut deferred,
     } = traffic::resolve(parsed, &nodes, &routing, errors);
     attached::check(parsed, &routing, (&traffic, &entries), errors);
@@ -196,7 +198,10 @@ fn resolve_all(parsed: &Parsed, files: &dyn Files, errors: &mut Diagnostics) -> 
         inputs: inputs.finish(),
         deferred,
         source: parsed.source().clone(),
-        raw: Arc::new(raw.clone()),
+        raw: Arc::new(RawScenario {
+            traffic: written,
+            ..raw.clone()
+        }),
     }
 }
 

@@ -32,6 +32,8 @@ pub(super) struct Flows {
     pub(super) all: Vec<Flow>,
     /// The names of all flows, also of those with errors, and the number of the entry in `traffic`.
     pub(super) entries: BTreeMap<Name, usize>,
+    /// The entries, in which a flow for each node or pair of nodes replaces those with patterns.
+    pub(super) written: Vec<RawFlow>,
     pub(super) deferred: Vec<DeferredNode>,
 }
 
@@ -101,6 +103,7 @@ pub(super) fn resolve(
         all,
         entries,
         deferred: traffic.deferred,
+        written: flows.into_iter().map(|(_, f)| f.into_owned()).collect(),
     }
 }
 
