@@ -24,6 +24,7 @@ from ..errors import LabDied, LabRefused, LabTimeout, UsageError
 from ..lab import attach, labs
 from ..policy import LivePolicy
 from . import opensn_types
+from ._script import main
 from .opensn_links import Links, Pair
 from .opensn_types import *
 from .opensn_types import Extra
@@ -430,10 +431,4 @@ def run_script(script: str | Path) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit("usage: python -m constel.compat.opensn SCRIPT [ARGUMENT...]")
-    # The script gets its own arguments.
-    sys.argv = sys.argv[1:]
-    from constel.compat import opensn as shim
-
-    shim.run_script(sys.argv[0])
+    main("opensn")

@@ -27,6 +27,7 @@ from ..errors import ConstelError, ScenarioError, UsageError
 from ..lab import OwnLab
 from ..results import Results
 from ..scenario import Plan, Scenario
+from ._script import main
 
 __all__ = ["StarryNet"]
 
@@ -380,10 +381,4 @@ def run_script(script: str | Path) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit("usage: python -m constel.compat.starrynet SCRIPT [ARGUMENT...]")
-    # The script gets its own arguments.
-    sys.argv = sys.argv[1:]
-    from constel.compat import starrynet as shim
-
-    shim.run_script(sys.argv[0])
+    main("starrynet")

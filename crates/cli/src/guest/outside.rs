@@ -217,10 +217,10 @@ fn kernel_command(kernel: &Path) -> Command {
         &["/usr/bin/setarch", "-R"],
     ];
     let there = before.iter().filter(|words| Path::new(words[0]).is_file());
-    let words = there.copied().flatten().map(OsStr::new);
-    let mut words = words.chain([kernel.as_os_str()]);
-    let mut command = Command::new(words.next().unwrap_or(kernel.as_os_str()));
-    command.args(words);
+    let mut words: Vec<&OsStr> = there.copied().flatten().map(OsStr::new).collect();
+    words.push(kernel.as_os_str());
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]);
     command
 }
 

@@ -1,5 +1,6 @@
 //! The access as an effect of edges.
 
+use super::MS;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
@@ -8,7 +9,6 @@ use constel_link::access::{
 };
 use constel_link::{DriverKind, Edge, Effects, Impairment, PortId};
 
-const MS: u64 = 1_000_000;
 const SEED: u64 = 11;
 const TERMINAL: u32 = 4;
 const SATELLITE: u32 = 9;

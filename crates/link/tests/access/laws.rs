@@ -1,12 +1,11 @@
 //! Laws that hold for every access, whatever its values.
 
+use super::MS;
 use constel_link::access::{
     Access, Blockage, Cell, Changes, Direction, Fate, Gap, Grants, Leg, Partial, Passage, Rate,
     Retransmission, Slots, Step, Terminal,
 };
 use proptest::prelude::*;
-
-const MS: u64 = 1_000_000;
 
 fn gap() -> impl Strategy<Value = Option<Gap>> {
     let values = (0.0..=1.0, 0..2_000 * MS, 0.0..2.0, 0..1_000 * MS);

@@ -1,12 +1,10 @@
 //! The distribution of each part alone, with fixed seeds.
 
+use super::{MS, SLOT, stepped};
 use constel_link::access::{
     Access, Blockage, Cell, Direction, Fate, Gap, Grants, HOURS, Leg, LostBy, Passage, Rate,
-    Retransmission, Slots, Step, Terminal, preset,
+    Retransmission, Slots, Terminal, preset,
 };
-
-const MS: u64 = 1_000_000;
-const SLOT: u64 = 15_000 * MS;
 
 fn of_up(up: Leg) -> Access {
     Access {
@@ -259,16 +257,7 @@ fn blocked_slots_come_in_rows() {
 
 #[test]
 fn steps_are_constant_within_a_slot() {
-    let access = Access {
-        step: Some(Step {
-            spread_ns: 10 * MS,
-            long_ratio: 0.2,
-            long_least_ns: 50 * MS,
-            long_most_ns: 80 * MS,
-            change_ratio: 0.0,
-        }),
-        ..Access::default()
-    };
+    let access = stepped(0.0);
     let terminal = Terminal::new(6, 1);
     let mut long = 0;
     for n in 0..10_000 {

@@ -1,13 +1,11 @@
 //! The laws of changes within a slot: service in parts, the load, and the step.
 
+use super::{MS, SLOT, stepped};
 use constel_link::access::{
     Access, Blockage, Cell, Changes, Direction, Fate, Grants, HOURS, Leg, LostBy, Partial, Slots,
-    Step, Terminal,
+    Terminal,
 };
 use proptest::prelude::*;
-
-const MS: u64 = 1_000_000;
-const SLOT: u64 = 15_000 * MS;
 
 /// A sky that is blocked in all slots, each with service in parts.
 fn blocked(partial: Partial) -> Access {
@@ -205,16 +203,7 @@ fn changes_of_the_load_make_neighbouring_waits_similar() {
 
 #[test]
 fn a_step_changes_once_and_both_have_the_same_law() {
-    let access = Access {
-        step: Some(Step {
-            spread_ns: 10 * MS,
-            long_ratio: 0.2,
-            long_least_ns: 50 * MS,
-            long_most_ns: 80 * MS,
-            change_ratio: 0.3,
-        }),
-        ..Access::default()
-    };
+    let access = stepped(0.3);
     let terminal = Terminal::new(6, 1);
     let (mut changes, mut long, mut into_ns) = (0, [0, 0], 0.0);
     for n in 1..10_000 {

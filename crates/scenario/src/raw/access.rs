@@ -122,7 +122,7 @@ pub struct RawCell {
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 5.0))]
     pub spread: f64,
-    /// Changes of the load within a slot. They do not change the rate.
+    /// Changes of the load within a slot. The rate has the load of the slot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<RawLoadChanges>,
 }

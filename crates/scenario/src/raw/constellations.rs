@@ -124,9 +124,9 @@ pub struct RawEphemeris {
     /// Objects that do not fly, also of those in `only`, in the same form.
     #[schemars(length(min = 1, max = 10_000))]
     pub except: Option<Vec<String>>,
-    /// Whether one bad state of the file refuses the file: one that cannot be read, whose position is inside the Earth,
-    /// whose instant is not later than that of the state before, or which contradicts the states beside it (by its velocity,
-    /// or because the way would need more than 30 km/s). With `false` a bad state is a hole, in which the object has no
+    /// Whether one bad state of the file refuses the file. A state is bad if it cannot be read, if its position is inside the
+    /// Earth, or if its instant is not later than that of the state before. So is one that contradicts the states beside it
+    /// (by its velocity, or because the way would need more than 30 km/s). With `false` a bad state is a hole, in which the object has no
     /// links, and `constel check` counts the bad states.
     #[serde(default)]
     pub strict: bool,
@@ -166,6 +166,11 @@ pub struct RawElements {
 }
 
 impl RawOrbits {
+    /// Whether satellites are in a regular pattern, so that their names follow from it.
+    pub(crate) fn is_walker(&self) -> bool {
+        matches!(self, Self::Preset(_) | Self::Walker(_))
+    }
+
     /// The key and the elements of real satellites.
     pub(crate) fn elements(&self) -> Option<(&'static str, &RawElements)> {
         match self {
@@ -358,7 +363,7 @@ pub enum RawPolicy {
     /// Keeps its satellite until another stands higher by this angle.
     Hysteresis(#[schemars(extend("x-minimum" = "0 deg", "x-maximum" = "90 deg"))] Angle),
     /// Every `slot` all stations choose at once: the highest satellite that stays until the slot
-    /// ends. They keep it until then. Starlink's global scheduler has slots of 15 s, which begin at
+    /// ends. Stations keep it until then. Starlink's global scheduler has slots of 15 s, which begin at
     /// seconds 12, 27, 42 and 57 of each minute of UTC.
     Scheduler {
         /// Length of a slot. A slot begins at second 12 of each minute of UTC where slots fill minutes.

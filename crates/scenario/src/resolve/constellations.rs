@@ -125,7 +125,7 @@ impl Resolver<'_> {
                 (set.map(Orbits::Omm), star)
             }
         };
-        let is_walker = matches!(raw.orbits, RawOrbits::Walker(_) | RawOrbits::Preset(_));
+        let is_walker = raw.orbits.is_walker();
         if !raw.nodes && raw.node.is_some() {
             let path = [Key("constellations"), Key(self.name.as_str()), Key("node")];
             no_effect(self.parsed, self.errors, &path, "nodes: true");

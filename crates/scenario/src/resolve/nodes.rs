@@ -9,7 +9,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::glob::Glob;
 use crate::model::{Name, Orbits, Walker};
 use crate::parse::Parsed;
-use crate::raw::{Destinations, RawHost, RawOrbits};
+use crate::raw::{Destinations, RawHost};
 use crate::walk::Path;
 use crate::walk::Seg::{self, Index, Key};
 
@@ -112,8 +112,7 @@ impl<'a> Nodes<'a> {
         let mut constellations = parsed.raw.constellations.values();
         let nodes = Self {
             ground,
-            catalogued: constellations
-                .any(|c| !matches!(c.orbits, RawOrbits::Preset(_) | RawOrbits::Walker(_))),
+            catalogued: constellations.any(|c| !c.orbits.is_walker()),
             hosts: &parsed.raw.ground.hosts,
             prefixes,
             craft: found
@@ -238,12 +237,10 @@ impl<'a> Nodes<'a> {
             if known || !glob.may_begin_with(&format!("{name}-")) {
                 continue;
             }
-            match raw.orbits {
-                RawOrbits::Tle(_) | RawOrbits::Omm(_) | RawOrbits::Ephemeris(_) => {
-                    return Matched::Later(name.clone());
-                }
-                RawOrbits::Preset(_) | RawOrbits::Walker(_) => unclear = true,
+            if !raw.orbits.is_walker() {
+                return Matched::Later(name.clone());
             }
+            unclear = true;
         }
         for name in parsed.raw.spacecraft.keys() {
             let start = format!("{name}-");
