@@ -48,8 +48,9 @@ build: ## leaves target/release/constel
 build-ci: ## leaves target/ci/constel, quickly built, and the tests that run it
 	$(CARGO) build --locked --profile ci --workspace --lib --bins --tests
 
-wheel: setup-packages build ## leaves dist/constel-*.whl: the Python module, and the program inside
+wheel: setup-packages build ## leaves dist/constel-*.whl: the Python module, and the program inside; and constel_kernel-*.whl, if `make virtual` was run
 	tools/python/wheel
+	[ ! -e target/virtual/linux ] || tools/python/kernel-wheel
 
 dist: setup-packages build ## leaves dist/constel_*.deb and dist/constel-*.tar.gz: program, completion, man pages, scenarios; and constel-kernel_*.deb, if `make virtual` was run
 	tools/dist
