@@ -22,6 +22,14 @@ pub(crate) fn chain() -> (Ns, Ns, Ns) {
     (a, m, c)
 }
 
+/// What decides whether packets reach a Midnode, for the message of a test that fails.
+fn redirection(ns: &Ns) -> String {
+    ns.sh(
+        "(ip -6 rule; ip -6 route show table all; ip -s addr; ip -6 neigh; nft list ruleset; \
+         cat /proc/net/udp /proc/net/udp6 /proc/net/snmp6) 2>&1 || true",
+    )
+}
+
 fn transfer(host: &str, listen: &str) {
     let dir = tempfile::tempdir().expect("directory");
     let (file, copy) = (dir.path().join("file"), dir.path().join("copy"));
@@ -86,13 +94,14 @@ fn transfer(host: &str, listen: &str) {
         got["goodput_bps"].as_f64().unwrap_or(0.0) / 1e6,
         got["consumer"]
     );
+    let state = redirection(&m);
     second.signal("-INT");
     let (_, out) = second.finish();
     let mid = json(&out);
     println!("second midnode: {mid}");
     assert!(
         mid["midnode"]["data_out"].as_u64() > Some(500),
-        "the second midnode took its share: {mid}"
+        "the second midnode took its share: {mid}\n{state}"
     );
     assert_eq!(m.sh("ip rule; ip -6 rule"), rules_before, "rules removed");
     assert_eq!(m.routes("19525"), "", "routes removed");
@@ -148,7 +157,7 @@ fn dies_in_a_loop(host: &str, family: &str) {
         field.and_then(|f| f.parse().ok()).expect("counter")
     };
     let begun = until(|| sent() >= 32);
-    assert!(begun, "{} packets", sent());
+    assert!(begun, "{} packets\n{}", sent(), redirection(&a));
     // No packet moves any more.
     let (mut last, mut since) = (0, Instant::now());
     let silent = until(|| {

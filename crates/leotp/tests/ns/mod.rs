@@ -87,7 +87,9 @@ impl Ns {
             assert!(Instant::now() < end);
             std::thread::sleep(Duration::from_millis(2));
         }
-        ns.sh("ip link set lo up");
+        // Nobody else has its addresses. A router asks for IPv6 neighbours from its link-local address alone, and does not ask while that is
+        // looked for elsewhere: for a second, or for many on a busy host.
+        ns.sh("for of in all default; do echo 0 > /proc/sys/net/ipv6/conf/$of/accept_dad; done; ip link set lo up");
         ns
     }
 
@@ -165,8 +167,9 @@ impl Ns {
         // The kernel activates the queues of 100 new links a second (`linkwatch`), in all namespaces together, and drops packets before.
         for (ns, name) in [(self, name), (other, other_name)] {
             let is_active = || {
-                ns.sh(&format!("ip -o link show dev {name}"))
-                    .contains("state UP")
+                let link = ns.sh(&format!("ip -o link show dev {name}"));
+                let local = ns.sh(&format!("ip -o -6 addr show dev {name} scope link"));
+                link.contains("state UP") && !local.is_empty() && !local.contains("tentative")
             };
             assert!(until(is_active), "{name} is active");
         }
