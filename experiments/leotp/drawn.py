@@ -1,7 +1,7 @@
 """The paths that `vt_many.py` draws by its seed, in labs: beyond() and the kernel's bbr, each in a lab of its own under the same sky. Satellites on the path
 have kernels of their own, all others only forward.
 
-PATHS=5 takes the first five only. With JOBS=2 each lab is in a guest of virtual time, two at a time (`guests.py`)."""
+PATHS=5 takes the first five only. With JOBS=2 each lab is in a guest of virtual time, two at a time, the shortest first (`guests.py`)."""
 import os
 import guests, sky, vt_many
 from lab import SMALL
@@ -30,8 +30,14 @@ def specs(name, seconds):
         yield from ((way, case, f, {**columns, **more}) for case, f in FLOWS if f in wanted([f]))
 
 
+def work(spec):
+    """About in which proportion guests compute for the runs: by frames times links. LEOTP has a program in each node."""
+    _, _, flow, columns = spec
+    return min(columns["ground_mbps"], columns["laser_mbps"]) * columns["hops_mean"] * (3 if flow[0] == "leotp" else 1)
+
+
 def study(name, seconds):
     runs, extra = list(specs(name, seconds)), {"seconds": seconds, "seed": vt_many.SEED}
     if os.environ.get("JOBS"):
-        return guests.study("drawn", runs, **extra)
+        return guests.study("drawn", sorted(runs, key=work), **extra)
     rounds_of("drawn", [way.run(case, flow, **columns) for way, case, flow, columns in runs], **extra)

@@ -8,6 +8,8 @@ from lab import CONSTEL, LEOTP, ROOT, TRANSFER, rows_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MEGABYTES = os.environ.get("MEGABYTES", "4096")
+# A guest that has taken so long by the wall clock is ended. A busy host makes it long.
+LIMIT_S = os.environ.get("LIMIT_S", "7200")
 JOB = """export CONSTEL='{constel}' LEOTP='{leotp}' TRANSFER='{transfer}' PYTHONDONTWRITEBYTECODE=1
 exec python3 '{here}/guests.py' '{figure}' '{folder}'
 """
@@ -34,7 +36,8 @@ def in_guest_here(figure, spec):
             f.write(JOB.format(constel=CONSTEL, leotp=LEOTP, transfer=TRANSFER, here=HERE, figure=figure, folder=folder))
         since = time.monotonic()
         with open(file("log"), "w") as log:
-            guest = subprocess.Popen([os.path.join(ROOT, "tools/virtual/boot"), file("job"), MEGABYTES, folder], stdout=log, stderr=log)
+            boot = [os.path.join(ROOT, "tools/virtual/boot"), file("job"), MEGABYTES, folder]
+            guest = subprocess.Popen(["timeout", "-k", "10", LIMIT_S, *boot], stdout=log, stderr=log)
             _, _, used = os.wait4(guest.pid, 0)
         try:
             with open(file("row")) as f:
