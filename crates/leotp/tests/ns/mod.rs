@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "not every test uses all")]
 
 use std::fs;
-use std::io::{self, Read};
+use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -43,11 +43,12 @@ impl Proc {
     /// Waits for the first line on standard error.
     fn first_words(&mut self) -> String {
         let stderr = self.0.stderr.as_mut().expect("a pipe");
-        let line: io::Result<Vec<u8>> = stderr
-            .bytes()
-            .take_while(|byte| !matches!(byte, Ok(b'\n')))
-            .collect();
-        String::from_utf8(line.expect("output")).expect("UTF-8")
+        // Byte by byte: what comes later is for others.
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        while stderr.read(&mut byte).expect("output") == 1 && byte[0] != b'\n' {
+            line.push(byte[0]);
+        }
+        String::from_utf8(line).expect("UTF-8")
     }
 
     /// Waits for its end, and gives exit success and standard output.
