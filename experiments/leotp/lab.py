@@ -2,9 +2,12 @@
 
 Everything that is started here runs inside the lab's own network namespaces and ends with it. Needs root, tcpdump,
 and target/release/constel, constel-transfer and leotp."""
-import json, math, os, signal, socket, struct, subprocess, tempfile, time
+import json, math, os, signal, socket, struct, subprocess, sys, tempfile, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(os.path.join(ROOT, "experiments"))
+from tree import commit  # noqa: E402,F401: of the runs, for those who keep rows
+
 CONSTEL = os.environ.get("CONSTEL", os.path.join(ROOT, "target/release/constel"))
 LEOTP = os.environ.get("LEOTP", os.path.join(ROOT, "target/release/leotp"))
 TRANSFER = os.environ.get("TRANSFER", os.path.join(ROOT, "target/release/constel-transfer"))
@@ -45,12 +48,6 @@ def chain_scenario(hops, seconds, delay_ms, mbps=20, loss=0.0, queue="128 KiB", 
     light_ms = 2 * radius * math.sin(math.pi / slots) / LIGHT * 1e3
     link = f"rate: {mbps} Mbit/s, queue: {queue}, loss: {100 * loss:.6f} %, extra_delay: {(delay_ms - light_ms) * 1e6:.0f} ns"
     return plane_scenario(name, f"{hops} hops of {delay_ms} ms each way", seconds, slots, [(node(i), node(i + 1)) for i in range(hops)], link)
-
-
-def commit():
-    """The commit that runs are of. Programs may be newer: `-dirty` where a crate is not as committed."""
-    git = lambda *words: subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True).stdout.strip()
-    return git("rev-parse", "--short", "HEAD") + ("-dirty" if git("status", "--porcelain", "crates") else "")
 
 
 def rows_of(path):

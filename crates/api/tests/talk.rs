@@ -13,7 +13,7 @@ use constel_api::answers::{
 };
 use constel_api::{
     ApiError, Batch, CaptureItem, CaptureOrder, CaptureSource, Client, ClientError, ErrorCode,
-    Event, EventData, EventSource, LabReader, LabWriter, SOCKET_NAME, Server, SetLink,
+    Event, EventData, EventSource, Events, LabReader, LabWriter, SOCKET_NAME, Server, SetLink,
     Subscription,
 };
 use constel_link::{Effects, PortId};
@@ -282,14 +282,19 @@ fn questions_get_answers() {
     assert!(!dir.path().join(SOCKET_NAME).exists());
 }
 
+/// A lab, and a client that follows it and has had all events so far.
+fn followed(dir: &Path) -> (Arc<Lab>, Server, Events) {
+    let (lab, server) = serve(dir);
+    let mut events = Client::connect(dir).unwrap().events(true).unwrap();
+    let seen: Vec<u64> = (&mut events).take(2).map(|e| e.unwrap().seq).collect();
+    assert_eq!(seen, [1, 2]);
+    (lab, server, events)
+}
+
 #[test]
 fn a_follower_that_leaves_is_let_go_before_the_next_event() {
     let dir = tempfile::tempdir().unwrap();
-    let (lab, _server) = serve(dir.path());
-    let client = Client::connect(dir.path()).unwrap();
-    let mut events = client.events(true).unwrap();
-    let seen: Vec<u64> = (&mut events).take(2).map(|e| e.unwrap().seq).collect();
-    assert_eq!(seen, [1, 2]);
+    let (lab, _server, events) = followed(dir.path());
     let listens = || lab.follower.lock().unwrap().upgrade().is_some();
     // The client has ended its own sending and still listens, for longer than the server's polling interval.
     std::thread::sleep(Duration::from_millis(600));
@@ -305,10 +310,7 @@ fn a_follower_that_leaves_is_let_go_before_the_next_event() {
 #[test]
 fn a_lab_waits_until_its_followers_have_heard_the_end() {
     let dir = tempfile::tempdir().unwrap();
-    let (lab, server) = serve(dir.path());
-    let client = Client::connect(dir.path()).unwrap();
-    let mut events = client.events(true).unwrap();
-    assert_eq!((&mut events).take(2).count(), 2);
+    let (lab, server, events) = followed(dir.path());
     let followers = server.stop();
     drop(events);
     // Each time for two seconds at most: a busy host may need more than one.

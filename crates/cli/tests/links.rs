@@ -199,8 +199,7 @@ fn settings_of_a_port_follow_a_handover() {
     assert!(told.contains("hobart/gsl0"), "{told}");
     assert!(told.contains("hobart/gsl0 --reset` removes it"), "{told}");
     // It hands over at 7 s of lab time.
-    until("a handover", || serving().is_some_and(|now| now != before));
-    let now = serving().expect("a way after the handover");
+    let now = support::until("a handover", || serving().filter(|now| *now != before));
     let after = edges(name, "hobart", &now);
     let up = &after[0]["effects"];
     assert_eq!(up["corrupt_ratio"], 0.02, "{up}");
