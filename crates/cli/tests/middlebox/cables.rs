@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::middlebox::support::host::LABS;
 use crate::middlebox::support::lab::state_of;
+use crate::support::probe::keep_all;
 use crate::middlebox::support::{CONSTEL, constel, json, stderr, until, wait};
 
 /// Two machines, and the host of a box whose interfaces `wa` and `wb` are their cables.
@@ -193,14 +194,7 @@ impl Raw {
                     all.into(),
                 );
                 assert!(fd >= 0);
-                let room = 64 << 20;
-                libc::setsockopt(
-                    fd,
-                    libc::SOL_SOCKET,
-                    libc::SO_RCVBUFFORCE,
-                    (&raw const room).cast(),
-                    4,
-                );
+                keep_all(fd);
                 let mut address: libc::sockaddr_ll = std::mem::zeroed();
                 address.sll_family = libc::AF_PACKET as u16;
                 address.sll_protocol = all;

@@ -211,15 +211,24 @@ fn icmp_socket() -> io::Result<OwnedFd> {
 }
 
 fn stamp_arrivals(fd: RawFd) {
-    let on: libc::c_int = 1;
+    set_option(fd, libc::SO_TIMESTAMPNS, 1);
+    keep_all(fd);
+}
+
+/// Makes room for all packets that arrive while this process does not run: a full socket drops the next ones.
+pub(crate) fn keep_all(fd: RawFd) {
+    set_option(fd, libc::SO_RCVBUFFORCE, 64 << 20);
+}
+
+fn set_option(fd: RawFd, option: libc::c_int, value: libc::c_int) {
     // SAFETY: the value lives through the call and has the length given.
     let done = unsafe {
         libc::setsockopt(
             fd,
             libc::SOL_SOCKET,
-            libc::SO_TIMESTAMPNS,
-            (&raw const on).cast(),
-            size_of_val(&on) as libc::socklen_t,
+            option,
+            (&raw const value).cast(),
+            size_of_val(&value) as libc::socklen_t,
         )
     };
     assert_eq!(done, 0, "{}", io::Error::last_os_error());

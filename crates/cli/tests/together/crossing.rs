@@ -302,7 +302,8 @@ fn networks_are_on_two_machines_and_change_on_both() {
     let out_s = at_s(1) - at_s(0);
     let lost = crossing["loss_ratio"].as_f64().unwrap() * crossing["sent"].as_f64().unwrap();
     assert!(lost > 0.0, "{lost} in {out_s} s: {crossing:#}");
-    if judged(crossing) {
+    // Each machine moves its member and its routes when the host lets it.
+    if judged(&told) && judged(crossing) {
         assert!(
             lost > 7.0 * out_s - 3.0 && lost < 10.0 * out_s + 20.0,
             "{lost} in {out_s} s: {crossing:#}"

@@ -211,6 +211,11 @@ fn judge(job: &Job, ended: &Ended) -> (FlowStatus, Option<String>, Outcome) {
         {
             failed(exit_in_full(*exit, &job.err))
         }
+        // Probes are written one by one, so that those until an early end can be read.
+        (Ended::ByItself { exit, .. }, Ok(outcome)) if by_rows && !exit.is_success() => {
+            let reason = exit_in_full(*exit, &job.err);
+            (FlowStatus::Failed, Some(reason), outcome)
+        }
         (_, Ok(outcome)) => (FlowStatus::Ok, None, outcome),
         // The tool's own message says more than its exit code.
         (_, Err(error)) => {
