@@ -1,0 +1,3 @@
+//! Tests that need the crate's private parts.
+
+mod reference;
