@@ -5,7 +5,7 @@
 //! *all* errors, each with file, line, column, snippet, path and hint ([`Diagnostics`]).
 //!
 //! The raw types in [`raw`] are the one source of truth of the format: [`schema`] derives the
-//! JSON schema from them, `parse` checks files against that schema, and the tables of the
+//! JSON schema from them. `parse` checks files against that schema, and the tables of the
 //! reference pages are made from it.
 //!
 //! [`set`] changes values in a file's text before it is parsed.

@@ -77,8 +77,8 @@ fn bracketed(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Returns the steps of a list, from its first literal key on. A part that is neither key nor index begins the path anew: its
-/// value is not known here.
+/// Returns the steps of a list, from its first literal key on. After a part that is neither key nor index
+/// the path begins again, because the value of the part is not known here.
 fn steps(list: &str) -> Vec<Step<'_>> {
     let mut depth = 0;
     let parts = list.split(|c| {
