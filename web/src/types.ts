@@ -1,4 +1,4 @@
-// Made of crates/web/src/views.rs and crates/api by `CONSTEL_BLESS=1 cargo test -p constel-web --test types`.
+// Made of crates/web/src/views.rs and crates/api by `CONSTEL_BLESS=1 cargo test -p constel-web`.
 
 export type World = {
   constel: string;

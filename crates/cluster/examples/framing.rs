@@ -22,12 +22,12 @@ use constel_cluster::crossing::{Crossing, Interface, LabTime, Layout, Listening,
 use constel_drivers::memory::Memory;
 use constel_drivers::relay::Arrival;
 use constel_drivers::{
-    DriverError, DriverKind, KnownEffects, Links, PendingUpdate, Plane, PlaneStats, mono_ns,
+    DriverError, DriverKind, KnownEffects, Links, PendingUpdate, Plane, mono_ns,
 };
 use constel_host::datagrams::{Incoming, MOST_AT_ONCE, Outgoing, send_all};
 use constel_host::ethernet::{EthernetSocket, Filter};
 use constel_host::netlink::LinkChange;
-use constel_link::{EdgeStats, EdgeUpdate, EffectsChange, Nanos, PortId, mac_of};
+use constel_link::{EdgeStats, EdgeUpdate, EffectsChange, Nanos, PlaneReport, PortId, mac_of};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 use support::*;
@@ -269,7 +269,7 @@ impl Links for Counting {
         self.rest.effects(from, to)
     }
 
-    fn snapshot(&self) -> Result<PlaneStats, DriverError> {
+    fn snapshot(&self) -> Result<PlaneReport, DriverError> {
         self.rest.snapshot()
     }
 

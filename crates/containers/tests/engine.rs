@@ -88,10 +88,10 @@ fn engines_say_whose_they_are() {
     );
     assert!(engine.version().is_err());
     let asked = recorded.asked();
+    let head = asked[0].to_ascii_lowercase();
     assert!(
-        asked[0].starts_with("GET /version HTTP/1.1\r\nHost: "),
-        "{}",
-        asked[0]
+        head.starts_with("get /version http/1.1\r\n") && head.contains("\r\nhost: "),
+        "{head}"
     );
 }
 
@@ -216,6 +216,23 @@ fn an_answer_without_end_is_cut_at_its_bound() {
     recorded.asked();
 }
 
+/// The engine closes while most of the archive is still to be sent.
+#[test]
+fn a_refusal_in_the_middle_of_an_archive_is_one() {
+    let refusal = counted("400 Bad Request", r#"{"message":"no archive of an image"}"#);
+    let recorded = Recorded::new(vec![refusal, Vec::new()]);
+    let archive = tempfile::tempfile().unwrap();
+    archive.set_len(32 << 20).unwrap();
+    let error = recorded.engine().load(&archive).unwrap_err().to_string();
+    assert!(error.contains("no archive of an image"), "{error}");
+    // Without an answer, the reason is the broken connection.
+    let error = recorded.engine().load(&archive).unwrap_err();
+    assert!(error.is_away(), "{error}");
+    let asked = recorded.asked();
+    let head = asked[0].to_ascii_lowercase();
+    assert!(head.contains("\r\ncontent-length: 33554432\r\n"), "{head}");
+}
+
 /// Each byte comes before patience ends, and the last one never would.
 #[test]
 fn an_answer_that_drips_is_given_up() {
@@ -255,6 +272,7 @@ fn one_that_says_nothing_is_given_up() {
     assert!(
         engine
             .ask("GET", "/version", Sent::Nothing)
+            .map(drop)
             .unwrap_err()
             .is_away()
     );

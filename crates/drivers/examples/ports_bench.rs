@@ -111,7 +111,7 @@ fn measure(kind: DriverKind, edges: u32) {
         "update_ms": ms(updated.all), "update_switch_us": us(updated.switch),
         "replaced_edges": half, "replace_ms": replaced.as_ref().map(|t| ms(t.all)),
         "replace_switch_us": replaced.as_ref().map(|t| us(t.switch)),
-        "early": handle.snapshot().unwrap().early,
+        "early": handle.snapshot().unwrap().early.unwrap_or(0),
     });
     println!("{row}");
     handle.stop();

@@ -40,7 +40,7 @@ pub use plane::make_plane;
 pub use ports::host_ifindex;
 pub use probe::{Chosen, DriverReport, Feature, choose, probe};
 pub use stats::{
-    BACKLOG, CAPTURE, ClassLateness, LateSpell, LateSpells, PlaneStats, Stall, StallStats,
+    BACKLOG, CAPTURE, ClassLateness, LateSpell, LateSpells, Stall, StallStats, settle_backlog,
 };
 pub use tap::{TapFilter, TapPoint, Tapped, Tapping};
 pub use traits::{Links, Plane};

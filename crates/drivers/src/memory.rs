@@ -42,13 +42,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use constel_host::netns::NetNs;
 use constel_link::{
     Causes, CheckedUpdate, DropCause, EdgeChange, EdgeStats, EdgeTable, EdgeUpdate, EffectsChange,
-    Frames, Nanos, PlaneReport, PortId, Quantiles,
+    Frames, Nanos, PlaneReport, PortId,
 };
 
 use crate::DriverKind;
 use crate::asked;
 use crate::error::{DriverError, Result, check_port};
-use crate::stats::{PlaneStats, StallStats};
 use crate::traits::{Links, Plane};
 use crate::update::{Applied, KnownEffects, PendingUpdate};
 
@@ -350,30 +349,21 @@ impl Links for Memory {
         })
     }
 
-    fn snapshot(&self) -> Result<PlaneStats> {
+    fn snapshot(&self) -> Result<PlaneReport> {
         let (mut state, now_ns) = self.running()?;
         state.call(Call::Snapshot)?;
         let (driver, totals) = (self.shared.kind, state.table.totals());
-        Ok(PlaneStats {
+        Ok(PlaneReport {
             driver,
+            at_ns: now_ns,
             totals,
-            emulator_drops: Vec::new(),
-            lateness: Quantiles::default(),
-            own_lateness: Quantiles::default(),
-            stalls: StallStats::default(),
-            early: 0,
-            detail: PlaneReport {
-                driver,
-                at_ns: now_ns,
-                totals,
-                emulator_drops: Causes::default(),
-                lateness: None,
-                own_lateness: None,
-                late_frames: None,
-                stalls: None,
-                early: None,
-                counters: BTreeMap::new(),
-            },
+            emulator_drops: Causes::default(),
+            lateness: None,
+            own_lateness: None,
+            late_frames: None,
+            stalls: None,
+            early: None,
+            counters: BTreeMap::new(),
         })
     }
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use constel_host::netns::NetNs;
 use constel_link::medium::Counters;
-use constel_link::{EdgeStats, EdgeUpdate, EffectsChange, Nanos, PortId};
+use constel_link::{EdgeStats, EdgeUpdate, EffectsChange, Nanos, PlaneReport, PortId};
 
 use crate::error::Result;
 use crate::ports::host_ifindex;
 use crate::relay::{Arrival, Captured, External, FarPorts, TransitCounts};
-use crate::stats::{ClassLateness, LateSpells, PlaneStats, Stall};
+use crate::stats::{ClassLateness, LateSpells, Stall};
 use crate::tap::{TapFilter, Tapping};
 use crate::update::{Applied, KnownEffects, PendingUpdate};
 use crate::{Capabilities, DriverKind};
@@ -161,7 +161,7 @@ pub trait Links: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// When the driver has been stopped, or the kernel's counters cannot be read.
-    fn snapshot(&self) -> Result<PlaneStats>;
+    fn snapshot(&self) -> Result<PlaneReport>;
 
     /// Returns the number of frames that this port lost because it flooded and held its share of the driver's memory;
     /// `None` for drivers that leave that to the kernel's queues. The call does not interrupt the driver.

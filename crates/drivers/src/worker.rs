@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use constel_host::clock;
 use constel_link::{
-    CheckedEffects, CheckedUpdate, EdgeStats, EdgeUpdate, EffectsChange, Nanos, PortId,
+    CheckedEffects, CheckedUpdate, EdgeStats, EdgeUpdate, EffectsChange, Nanos, PlaneReport, PortId,
 };
 
 use crate::asked;
@@ -14,7 +14,6 @@ use crate::clock::mono_ns;
 use crate::error::{DriverError, Result};
 use crate::ledger::{Edge, Ledger};
 use crate::named::NamedThread;
-use crate::stats::PlaneStats;
 use crate::traits::Links;
 use crate::update::{Applied, KnownEffects, PendingUpdate};
 use crate::{Capabilities, DriverKind};
@@ -45,7 +44,7 @@ pub(crate) trait Backend: Send + 'static {
         Ok(())
     }
     /// Returns the driver's counters.
-    fn snapshot(&mut self, edges: usize) -> Result<PlaneStats>;
+    fn snapshot(&mut self, edges: usize) -> Result<PlaneReport>;
     /// Returns an edge's counters; `None` if it never existed.
     fn edge_stats(
         &mut self,
@@ -68,7 +67,7 @@ enum Command {
     ApplyEffects(CheckedEffects, SyncSender<Result<Nanos>>),
     Effects(PortId, PortId, SyncSender<KnownEffects>),
     Renew(Vec<PortId>, SyncSender<Result<()>>),
-    Snapshot(SyncSender<Result<PlaneStats>>),
+    Snapshot(SyncSender<Result<PlaneReport>>),
     Edge(PortId, PortId, SyncSender<Result<Option<EdgeStats>>>),
     AllEdges(SyncSender<Result<Vec<EdgeStats>>>),
     ClearLateness(SyncSender<Result<()>>),
@@ -162,7 +161,7 @@ impl Links for WorkerHandle {
         self.ask(|reply| Command::Effects(from, to, reply))
     }
 
-    fn snapshot(&self) -> Result<PlaneStats> {
+    fn snapshot(&self) -> Result<PlaneReport> {
         self.ask(Command::Snapshot)?
     }
 

@@ -196,7 +196,7 @@ fn counters_are_those_of_a_driver_that_lost_nothing() {
         .unwrap();
     let stats = links.snapshot().unwrap();
     assert_eq!((stats.driver, stats.totals.edges), (DriverKind::Netem, 2));
-    assert_eq!((stats.emulator_drops_total(), stats.early), (0, 0));
+    assert_eq!((stats.emulator_drops.total(), stats.early), (0, None));
     assert_eq!(memory.lost_before_capture().unwrap(), 0);
     assert_eq!(links.edge_stats(PortId(2), PortId(3)).unwrap(), None);
 }

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::{Deserialize, Serialize};
 
 use crate::bpf;
@@ -279,48 +278,6 @@ fn wait_for_bpf(r: &mut CleanReport) {
         Err(e) if matches!(e.errno(), Some(libc::ENOSYS | libc::EPERM)) => {}
         Err(e) => r.problems.push(e.to_string()),
     }
-}
-
-/// Kills (SIGKILL) the process that runs a lab, for one that no longer responds, and waits until it is gone. The lab is
-/// then dead. `false` if it was dead already.
-///
-/// # Errors
-/// [`Error::Invalid`] when the lab has no process or it is the calling one, [`Error::Os`] when it cannot be signalled,
-/// [`Error::Conflict`] when it does not die.
-pub fn kill_owner(lab: &claim::LabEntry) -> Result<bool> {
-    let Some(record) = &lab.record else {
-        return Ok(false);
-    };
-    let pid = rustix::process::Pid::from_raw(record.owner.pid as i32)
-        .ok_or_else(|| Error::Invalid(format!("lab {} has no owner", lab.lab)))?;
-    let what = || format!("kill the process of lab {}", lab.lab);
-    let fd = match rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
-        Ok(fd) => fd,
-        Err(rustix::io::Errno::SRCH) => return Ok(false),
-        Err(e) => return Err(e).context(what),
-    };
-    // The descriptor refers to the process that has the number now. If that is the owner, it stays the owner.
-    if !record.owner.is_alive()? {
-        return Ok(false);
-    }
-    if record.owner.pid == std::process::id() {
-        return Err(Error::Invalid(
-            "a lab's own process cannot kill itself this way".into(),
-        ));
-    }
-    rustix::process::pidfd_send_signal(&fd, rustix::process::Signal::KILL).context(what)?;
-    let t = Timespec {
-        tv_sec: DYING.as_secs() as i64,
-        tv_nsec: 0,
-    };
-    rustix::event::poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&t)).context(what)?;
-    if record.owner.is_alive()? {
-        return Err(Error::Conflict(format!(
-            "process {} does not die",
-            record.owner.pid
-        )));
-    }
-    Ok(true)
 }
 
 fn kill(lab: &LabName, r: &mut CleanReport) {

@@ -140,14 +140,6 @@ impl RangeSet {
         }
         out
     }
-
-    /// The end of the range that holds `at`, or `at` itself when none does.
-    pub fn run_end(&self, at: u64) -> u64 {
-        self.map
-            .range(..=at)
-            .next_back()
-            .map_or(at, |(_, &e)| e.max(at))
-    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 //! [`Software`] is the outcome of the software in the lab: exit codes, signals, containers, daemons, tools without
 //! a result.
 
-use constel_link::StallStats;
+use constel_link::{PlaneReport, StallStats};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +91,26 @@ pub struct Fidelity {
     /// Parts of the emulator that failed during the run, for example incomplete records. Failed software of the lab
     /// is in [`Software`].
     pub failures: Vec<String>,
+}
+
+/// The link plane's share; the other fields come from the system.
+impl From<&PlaneReport> for Fidelity {
+    fn from(plane: &PlaneReport) -> Self {
+        let lateness = plane.lateness.unwrap_or_default();
+        let drops = plane.emulator_drops.iter();
+        Self {
+            frames_released: lateness.count,
+            lateness_p99_ns: lateness.p99_ns,
+            lateness_max_ns: lateness.max_ns,
+            own_lateness_p99_ns: plane.own_lateness.unwrap_or(lateness).p99_ns,
+            machine: plane.stalls.unwrap_or_default().into(),
+            frames_early: plane.early.unwrap_or(0),
+            emulator_drops: drops
+                .map(|(cause, count)| (cause.to_owned(), count))
+                .collect(),
+            ..Self::default()
+        }
+    }
 }
 
 /// A kind of reason against a run's measurements. A statement depends on some kinds and not on others.

@@ -101,7 +101,7 @@ impl View {
                     .saturating_duration_since(Instant::now())
                     .as_secs_f64()
             }),
-            relay: running.handle.snapshot().ok().map(|stats| stats.detail),
+            relay: running.handle.snapshot().ok(),
         })
     }
 }
@@ -151,7 +151,7 @@ impl LabReader for View {
             lab: self.state(),
             node_list: None,
             management: None,
-            relay: running.and_then(|running| Some(running.handle.snapshot().ok()?.detail)),
+            relay: running.and_then(|running| running.handle.snapshot().ok()),
         }
     }
 

@@ -6,7 +6,8 @@ use std::time::SystemTime;
 use constel_api::answers::{BoxShown, LabState};
 use constel_api::manifest::command_line;
 use constel_api::summary::{Convergence, DOCUMENTS, FlowRow, Size, StepRows, Summary, Times};
-use constel_drivers::{PlaneStats, mono_ns};
+use constel_drivers::mono_ns;
+use constel_link::PlaneReport;
 use constel_measure::results::Results;
 use constel_measure::verdict::{Bounds, Fidelity, Software};
 use constel_scenario::model::{BoxEnds, RuleFile};
@@ -96,7 +97,7 @@ pub(crate) fn write_manifest(
 
 /// The data of a box that has ended.
 pub(crate) struct EndedBox {
-    pub(crate) stats: PlaneStats,
+    pub(crate) stats: PlaneReport,
     /// The rules at the end.
     pub(crate) shown: BoxShown,
     pub(crate) file: RuleFile,
@@ -117,24 +118,12 @@ pub(crate) fn write_summary(
     seen: EndedBox,
 ) -> io::Result<Summary> {
     let refused: u64 = seen.shown.interfaces.iter().map(|wire| wire.refused).sum();
-    let stats = &seen.stats;
-    let mut lost: Vec<(String, u64)> = stats
-        .emulator_drops
-        .iter()
-        .map(|(cause, count)| ((*cause).to_owned(), *count))
-        .collect();
-    lost.push(("interface".to_owned(), refused));
-    let fidelity = Fidelity {
-        frames_released: stats.lateness.count,
-        lateness_p99_ns: stats.lateness.p99_ns,
-        lateness_max_ns: stats.lateness.max_ns,
-        own_lateness_p99_ns: stats.own_lateness.p99_ns,
-        machine: stats.stalls.into(),
-        frames_early: stats.early,
-        emulator_drops: lost,
+    let mut fidelity = Fidelity {
         failures: seen.failures,
-        ..Fidelity::default()
+        ..Fidelity::from(&seen.stats)
     };
+    let drops = &mut fidelity.emulator_drops;
+    drops.push(("interface".to_owned(), refused));
     let bounds = Bounds::default();
     let mut software = Software::default();
     let failed = seen.flows.iter().filter_map(FlowRow::failure);
@@ -175,7 +164,7 @@ pub(crate) fn write_summary(
             count: 0,
             rows: std::collections::BTreeMap::new(),
         },
-        relay: stats.detail.clone(),
+        relay: seen.stats,
         lateness_by_class: Vec::new(),
         plans: None,
         policies: Vec::new(),

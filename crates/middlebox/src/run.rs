@@ -9,14 +9,14 @@ use constel_api::answers::LabState as ApiState;
 use constel_api::summary::FlowRow;
 use constel_api::{EventData, LabReader as _, SOCKET_NAME, Server};
 use constel_drivers::relay::{Captured, External, Relay, RelayConfig, RelayHandle};
-use constel_drivers::{BACKLOG, DriverError, Links, PlaneStats, mono_ns};
+use constel_drivers::{BACKLOG, DriverError, Links, mono_ns};
 use constel_host::claim::{Claim, LabState, RuntimeDir};
 use constel_host::globals::Globals;
 use constel_host::netlink::Socket;
 use constel_host::wire::Promiscuous;
 use constel_lab::wires::{Use, Wire, look, no_loop};
 use constel_lab::{EventLog, Progress};
-use constel_link::PortId;
+use constel_link::{PlaneReport, PortId};
 use constel_measure::results::Results;
 use constel_scenario::model::{BoxEnds, BoxForm, Machine};
 
@@ -403,10 +403,14 @@ fn let_go(
     captured: Captured,
     fabric: &Fabric,
     view: &View,
-) -> Result<(PlaneStats, constel_api::answers::BoxShown), BoxError> {
+) -> Result<(PlaneReport, constel_api::answers::BoxShown), BoxError> {
     drop(captured);
     let stats = fabric.handle.snapshot()?;
-    debug_assert_eq!(stats.lost_to(BACKLOG), 0, "nothing goes over the trunk");
+    debug_assert_eq!(
+        stats.emulator_drops.get(BACKLOG),
+        0,
+        "nothing goes over the trunk"
+    );
     let shown = view.shown().map_err(|error| {
         constel_drivers::DriverError::Unable(format!("the counters cannot be read: {error}"))
     })?;

@@ -269,12 +269,6 @@ impl Areas {
         self.groups.len()
     }
 
-    /// Whether an area is cut off from summaries: every one but backbones.
-    #[must_use]
-    pub fn is_stub(&self, area: AreaId) -> bool {
-        area.area != 0
-    }
-
     /// Returns the number of an area with ground links among all areas, from 1. It is the OSPF instance on its ground ports,
     /// by which a station that sees satellites of several areas distinguishes them.
     ///

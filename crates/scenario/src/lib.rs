@@ -5,8 +5,8 @@
 //! *all* errors, each with file, line, column, snippet, path and hint ([`Diagnostics`]).
 //!
 //! The raw types in [`raw`] are the one source of truth of the format: [`schema`] derives the
-//! JSON schema from them, `parse` checks files against that schema, and [`reference_pages`] writes
-//! the tables of the reference from it.
+//! JSON schema from them. `parse` checks files against that schema, and the tables of the
+//! reference pages are made from it.
 //!
 //! [`set`] changes values in a file's text before it is parsed.
 //!
@@ -37,12 +37,13 @@ mod parse;
 mod places;
 mod presets;
 pub mod raw;
-mod reference;
 mod resolve;
 mod schema;
 mod slug;
 mod software;
 mod source;
+#[cfg(test)]
+mod tests;
 mod text_file;
 mod tree;
 mod walk;
@@ -55,7 +56,6 @@ pub use files::{DiskFiles, Files, MAX_FILE_BYTES};
 pub use glob::Glob;
 pub use model::Scenario;
 pub use parse::{Document, Parsed, parse, parse_bytes};
-pub use reference::reference_pages;
 pub use resolve::{
     address, is_box, network, not_a_node_name, read_box, read_rules, read_scenario,
     read_scenario_with, resolve,

@@ -4,7 +4,6 @@ mod box_scenario;
 mod golden;
 mod mending;
 mod properties;
-mod reference;
 mod rules;
 mod shipped;
 

@@ -214,14 +214,6 @@ impl Angle {
         Self(deg + 0.0)
     }
 
-    /// Returns an angle of `rad` radians (rounded once, to degrees).
-    ///
-    /// # Panics
-    /// If `rad` is not finite in degrees.
-    pub const fn from_rad(rad: f64) -> Self {
-        Self::from_deg(rad.to_degrees())
-    }
-
     /// Returns the angle in degrees.
     pub const fn deg(self) -> f64 {
         self.0

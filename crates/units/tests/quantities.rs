@@ -16,7 +16,7 @@ fn parses_what_the_scenarios_say() {
     assert_eq!(" -12.5 m ".parse(), Ok(Length::from_m(-12.5)));
     assert_eq!("53 deg".parse(), Ok(Angle::from_deg(53.0)));
     assert_eq!("53°".parse(), Ok(Angle::from_deg(53.0)));
-    assert_eq!("0.9 rad".parse(), Ok(Angle::from_rad(0.9)));
+    assert_eq!("0.9 rad".parse(), Ok(Angle::from_deg(0.9_f64.to_degrees())));
     for (text, ns) in [
         ("12 ms", 12_000_000),
         ("1.5 s", 1_500_000_000),

@@ -12,7 +12,7 @@
 //! * [`socket`], [`shell`]: long-lived connections of a browser. `flows`: traffic that it starts. `captures`: frames that it
 //!   saves. `drafts`: scenarios that it builds.
 //! * [`views`]: the data for the page, as types. `questions`: its GET requests. `web/src/types.ts` and
-//!   `docs/reference/web.openapi.json` are generated from them: [`typescript`], [`openapi`].
+//!   `docs/reference/web.openapi.json` are generated from them, by `tests/typescript.rs` and [`openapi`].
 //!
 //! Each connection has one thread, and there is no async runtime: there are few browsers, and all limits are easy to see.
 //!
@@ -51,7 +51,6 @@ pub mod socket;
 mod source;
 mod tell;
 pub mod token;
-pub mod typescript;
 pub mod views;
 
 pub use server::{CONNECTIONS, OnUsed, Options, Server};

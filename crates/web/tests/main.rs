@@ -5,4 +5,4 @@ mod openapi;
 mod served;
 mod server;
 mod shell;
-mod types;
+mod typescript;

@@ -83,9 +83,7 @@ impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Udp(address) => address.fmt(f),
-            Self::Ethernet([a, b, c, d, e, g]) => {
-                write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
-            }
+            Self::Ethernet(mac) => f.write_str(&constel_link::rules::words::mac_text(*mac)),
         }
     }
 }

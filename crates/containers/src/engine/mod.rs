@@ -1,7 +1,7 @@
 //! The container engine of this machine, Docker or Podman, used over its socket.
 //!
 //! An [`Engine`] is a path: each request has a connection of its own, so threads may share it. Answers are not trusted: heads
-//! and documents are bounded, chunks are counted, and a truncated answer is an error.
+//! and documents are bounded in bytes and time, and a truncated answer is an error.
 //!
 //! ```
 //! use constel_containers::engine::ContainerOptions;
@@ -16,7 +16,6 @@
 //! ```
 
 mod address;
-mod body;
 mod containers;
 mod error;
 mod http;
@@ -30,7 +29,7 @@ pub use containers::{
     Bind, ContainerOptions, LAB_LABEL, Listed, NODE_LABEL, Network, OWNER_LABEL, Ulimit,
 };
 pub use error::{Error, Result};
-pub use http::{Answer, Sent, read_answer};
+pub use http::{Answer, Sent};
 pub use images::ImageConfig;
 
 /// Default timeout of an engine's answer. An engine collects layers before it answers.

@@ -41,7 +41,7 @@ use crate::kernel_plane::{InKernel, KernelPlane};
 use crate::ledger::{Edge, Ledger};
 use crate::ports::host_ifindex;
 use crate::quiet::{clsact, flow_by_flow, silent_ns, tx_dropped};
-use crate::stats::{BACKLOG, PlaneStats};
+use crate::stats::BACKLOG;
 use crate::traits::Plane;
 use crate::worker::Backend;
 
@@ -239,7 +239,7 @@ impl Backend for EdtBackend {
 
     // The programs count frames in the kernel, so the same frame may be counted in one place and not yet in the next
     // while traffic flows. `saturating_sub` below allows for that.
-    fn snapshot(&mut self, edges: usize) -> Result<PlaneStats> {
+    fn snapshot(&mut self, edges: usize) -> Result<PlaneReport> {
         self.table.write_clocks();
         let mut sum = EdgeCounters::default();
         self.table.add_all(&mut sum)?;
@@ -262,7 +262,7 @@ impl Backend for EdtBackend {
         let accepted = sum.delivered;
         sum.delivered = released;
         sum.delivered_bytes = total(|c| c.released_bytes);
-        let emulator_drops = vec![
+        let emulator_drops = [
             ("gso", total(|c| c.dropped_gso)),
             ("size", total(|c| c.dropped_size)),
             ("no_buffer", total(|c| c.dropped_copy)),
@@ -284,27 +284,17 @@ impl Backend for EdtBackend {
             ("in_fq", queued),
             ("updates", self.table.updates()),
         ];
-        let detail = PlaneReport {
+        Ok(PlaneReport {
             driver: DriverKind::Edt,
             at_ns: mono_ns(),
             totals,
-            emulator_drops: emulator_drops.iter().copied().collect(),
+            emulator_drops: emulator_drops.into_iter().collect(),
             lateness: Some(lateness),
             own_lateness: None,
             late_frames: None,
             stalls: None,
             early: Some(early),
             counters: own.map(|(name, count)| (name.to_owned(), count)).into(),
-        };
-        Ok(PlaneStats {
-            driver: DriverKind::Edt,
-            totals,
-            emulator_drops,
-            lateness,
-            own_lateness: lateness,
-            stalls: Default::default(),
-            early,
-            detail,
         })
     }
 

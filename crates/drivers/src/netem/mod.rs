@@ -30,7 +30,7 @@ use constel_host::netlink::{
     Batch, BatchError, LinkChange, QdiscStats, Socket, Tc, TcVerb, VethEnd,
 };
 use constel_host::netns::NetNs;
-use constel_link::{EdgeCounters, EdgeStats, Nanos, PlaneReport, PortId, Quantiles, Totals};
+use constel_link::{EdgeCounters, EdgeStats, Nanos, PlaneReport, PortId, Totals};
 
 use crate::DriverKind;
 use crate::clock::mono_ns;
@@ -40,7 +40,7 @@ use crate::kernel_plane::{InKernel, KernelPlane};
 use crate::ledger::{Edge, Ledger};
 use crate::ports::host_ifindex;
 use crate::quiet::{clsact, silent_ns, tx_dropped};
-use crate::stats::{BACKLOG, PlaneStats};
+use crate::stats::BACKLOG;
 use crate::traits::Plane;
 use crate::worker::Backend;
 
@@ -469,7 +469,7 @@ impl Backend for NetemBackend {
         self.commit()
     }
 
-    fn snapshot(&mut self, edges: usize) -> Result<PlaneStats> {
+    fn snapshot(&mut self, edges: usize) -> Result<PlaneReport> {
         let stats = self.all_stats()?;
         let mut totals = Totals {
             edges,
@@ -494,28 +494,18 @@ impl Backend for NetemBackend {
         // The interface counts drops of netem and htb, which the scenario requested, together with its own; `backlog`
         // is the rest.
         let drawn = totals.counters.dropped();
-        let emulator_drops = vec![(BACKLOG, backlog.saturating_sub(drawn))];
-        let detail = PlaneReport {
+        let emulator_drops = [(BACKLOG, backlog.saturating_sub(drawn))];
+        Ok(PlaneReport {
             driver: DriverKind::Netem,
             at_ns: mono_ns(),
             totals,
-            emulator_drops: emulator_drops.iter().copied().collect(),
+            emulator_drops: emulator_drops.into_iter().collect(),
             lateness: None,
             own_lateness: None,
             late_frames: None,
             stalls: None,
             early: None,
             counters: BTreeMap::new(),
-        };
-        Ok(PlaneStats {
-            driver: DriverKind::Netem,
-            totals,
-            emulator_drops,
-            lateness: Quantiles::default(),
-            own_lateness: Quantiles::default(),
-            stalls: Default::default(),
-            early: 0,
-            detail,
         })
     }
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use constel_link::medium::Counters;
 use constel_link::{
-    CheckedEffects, CheckedUpdate, EdgeStats, EdgeUpdate, EffectsChange, Histogram, Nanos, PortId,
-    UpdateError,
+    CheckedEffects, CheckedUpdate, EdgeStats, EdgeUpdate, EffectsChange, Histogram, Nanos,
+    PlaneReport, PortId, UpdateError,
 };
 
 use super::bell::Signals;
@@ -26,7 +26,7 @@ use crate::asked;
 use crate::clock::mono_ns;
 use crate::error::{DriverError, Result, check_port};
 use crate::named::NamedThread;
-use crate::stats::{ClassLateness, LateSpells, PlaneStats, Stall};
+use crate::stats::{ClassLateness, LateSpells, Stall};
 use crate::tap::{Tap, TapFilter, Tapping};
 use crate::traits::Links;
 use crate::update::{Applied, KnownEffects, PendingUpdate};
@@ -360,7 +360,7 @@ impl Links for RelayHandle {
         self.query(self.owner(to), |reply| Query::Effects(from, to, reply))
     }
 
-    fn snapshot(&self) -> Result<PlaneStats> {
+    fn snapshot(&self) -> Result<PlaneReport> {
         Ok(self.relay_stats()?.into())
     }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::transit::TransitCounts;
 use crate::DriverKind;
-use crate::stats::{BACKLOG, PlaneStats, StallStats};
+use crate::stats::{BACKLOG, StallStats};
 
 /// Frames dropped by the emulator, by cause. All counts are zero in a sound run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -298,10 +298,10 @@ impl RelayStats {
     }
 }
 
-impl From<RelayStats> for PlaneStats {
-    fn from(stats: RelayStats) -> PlaneStats {
+impl From<RelayStats> for PlaneReport {
+    fn from(stats: RelayStats) -> PlaneReport {
         let lost = &stats.emulator_drops;
-        let emulator_drops = vec![
+        let emulator_drops = [
             ("pool", lost.pool),
             ("share", lost.share),
             ("ring", lost.ring),
@@ -313,26 +313,17 @@ impl From<RelayStats> for PlaneStats {
             ("trunk", lost.trunk),
             (BACKLOG, lost.backlog),
         ];
-        PlaneStats {
+        PlaneReport {
             driver: DriverKind::Relay,
+            at_ns: stats.at_ns,
             totals: stats.totals,
-            lateness: stats.lateness,
-            own_lateness: stats.own_lateness,
-            stalls: stats.stalls,
-            early: stats.early,
-            detail: PlaneReport {
-                driver: DriverKind::Relay,
-                at_ns: stats.at_ns,
-                totals: stats.totals,
-                emulator_drops: emulator_drops.iter().copied().collect(),
-                lateness: Some(stats.lateness),
-                own_lateness: Some(stats.own_lateness),
-                late_frames: Some(stats.late_frames),
-                stalls: Some(stats.stalls),
-                early: Some(stats.early),
-                counters: stats.own_counters(),
-            },
-            emulator_drops,
+            emulator_drops: emulator_drops.into_iter().collect(),
+            lateness: Some(stats.lateness),
+            own_lateness: Some(stats.own_lateness),
+            late_frames: Some(stats.late_frames),
+            stalls: Some(stats.stalls),
+            early: Some(stats.early),
+            counters: stats.own_counters(),
         }
     }
 }

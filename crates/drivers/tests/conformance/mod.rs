@@ -23,7 +23,7 @@ use constel_drivers::{DriverError, DriverKind, mono_ns};
 use constel_host::clock::waits;
 use constel_link::{
     ChangeError, Delay, Discipline, Edge, EdgeUpdate, Effects, EffectsChange, Impairment, Jitter,
-    JitterLaw, Loss, PortId, QueueLimit, mac_of, packet,
+    JitterLaw, Loss, PlaneReport, PortId, QueueLimit, mac_of, packet,
 };
 use plane::{PlaneLab, SEED, Sent};
 use support::*;
@@ -101,8 +101,13 @@ fn rated(rate_bps: u64, queue_bytes: u64, delay_ns: u64) -> Impairment {
     }
 }
 
+/// Frames that the driver lost; those under `backlog` may be in transit.
+fn lost(report: &PlaneReport) -> u64 {
+    report.emulator_drops.total() - report.emulator_drops.get(constel_drivers::BACKLOG)
+}
+
 /// Sums of the driver, once no frame is in flight.
-fn settled(lab: &PlaneLab) -> constel_drivers::PlaneStats {
+fn settled(lab: &PlaneLab) -> PlaneReport {
     eventually("all frames are out", || {
         let stats = lab.handle.snapshot().unwrap();
         (stats.totals.held == 0).then_some(stats)

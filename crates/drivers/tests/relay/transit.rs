@@ -249,7 +249,7 @@ fn what_goes_no_further_is_answered_and_counted() {
     let second = lab.handle.transit(1).unwrap().unwrap();
     assert_eq!(second.dropped_for(Cause::TooBig), 1);
     assert_eq!(lab.handle.transit(2).unwrap(), None);
-    let sums = lab.handle.snapshot().unwrap().detail.counters;
+    let sums = lab.handle.snapshot().unwrap().counters;
     assert_eq!(sums["forward_dropped_too_big"], 1);
     assert_eq!(sums["answered"], first.answered + second.answered);
     every_slot_comes_back(&lab, SLOTS);

@@ -1,9 +1,8 @@
-//! Data from connections: answers of engines and of etcd, requests and messages of web clients.
+//! Data from connections: answers of etcd, requests and messages of web clients.
 
 use std::time::{Duration, Instant};
 
 use constel_cluster::store::Etcd;
-use constel_containers::engine::read_answer;
 use constel_web::guard::Guard;
 use constel_web::http::{BODY_BYTES, HEAD_BYTES, Request};
 
@@ -11,13 +10,6 @@ use super::Target;
 
 pub(super) fn targets() -> Vec<Target> {
     vec![
-        Target::new("engine-answer", engine_answers, |bytes| {
-            let Ok((status, body)) = read_answer(bytes) else {
-                return false;
-            };
-            assert!((200..1000).contains(&status) && body.len() <= bytes.len());
-            true
-        }),
         Target::new("etcd-answer", etcd_answers, Etcd::reads),
         Target::new("web-request", web_requests, requested),
         Target::new("web-socket", web_frames, constel_web::socket::reads),
@@ -48,17 +40,6 @@ fn requested(bytes: &[u8]) -> bool {
         assert!(body.len() <= BODY_BYTES);
         true
     })
-}
-
-fn engine_answers() -> Vec<Vec<u8>> {
-    [
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{\"Id\": \"4e9a\"}",
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n[1, 2\r\n1;x=y\r\n]\r\n0\r\nTrailer: 1\r\n\r\n",
-        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n{\"message\": \"no such container\"}",
-        "HTTP/1.1 204 No Content\r\n\r\n",
-    ]
-    .map(|text| text.as_bytes().to_vec())
-    .into()
 }
 
 fn etcd_answers() -> Vec<Vec<u8>> {

@@ -300,7 +300,7 @@ impl LabReader for View {
                 interface: own.interface,
                 host: own.host,
             }),
-            relay: links.and_then(|links| Some(links.snapshot().ok()?.detail)),
+            relay: links.and_then(|links| links.snapshot().ok()),
         }
     }
 

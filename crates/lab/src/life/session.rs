@@ -9,9 +9,10 @@ use std::time::Instant;
 use constel_api::answers::{LabState as ApiState, ScenarioShown};
 use constel_api::summary::{ChannelRow, DOCUMENTS, FlowRow, Size, Summary, Times};
 use constel_api::{EventData, Followers, SOCKET_NAME, Server};
-use constel_drivers::{Chosen, PlaneStats};
+use constel_drivers::Chosen;
 use constel_drivers::{ClassLateness, Stall};
 use constel_host::claim::{Claim, LabState};
+use constel_link::PlaneReport;
 use constel_measure::results::Results;
 use constel_measure::verdict::{Fidelity, Machine, Software};
 use constel_plan::Lab;
@@ -93,7 +94,7 @@ struct Ended {
     outcome: Outcome,
     times: Times,
     size: Size,
-    stats: PlaneStats,
+    stats: PlaneReport,
     classes: Vec<ClassLateness>,
     /// The statistics of the members of channels.
     channels: Vec<ChannelRow>,
@@ -409,7 +410,7 @@ impl<'a> Session<'a> {
             stacks: outcome.stacks,
             flows: outcome.flows,
             steps: step_rows(&outcome.step_times),
-            relay: stats.detail,
+            relay: stats,
             lateness_by_class: ended.classes,
             plans: outcome.plans,
             policies: outcome.seen.policies,
@@ -444,34 +445,26 @@ fn results_error(options: &Options, source: std::io::Error) -> EngineError {
 }
 
 /// Collects the input of the verdict.
-fn fidelity(stats: &PlaneStats, outcome: &Outcome, log: &EventLog, steal_ns: u64) -> Fidelity {
+fn fidelity(stats: &PlaneReport, outcome: &Outcome, log: &EventLog, steal_ns: u64) -> Fidelity {
     let steps = &outcome.step_times;
     let mut failures = outcome.seen.failures.clone();
     failures.extend(
         log.sink_error()
             .map(|error| format!("events.ndjson is not complete: {error}")),
     );
+    let plane = Fidelity::from(stats);
     Fidelity {
-        frames_released: stats.lateness.count,
-        lateness_p99_ns: stats.lateness.p99_ns,
-        lateness_max_ns: stats.lateness.max_ns,
-        own_lateness_p99_ns: stats.own_lateness.p99_ns,
         machine: Machine {
             steal_ns,
             processor_wait_ratio: outcome.seen.processor_wait_ratio,
-            ..stats.stalls.into()
+            ..plane.machine
         },
-        frames_early: stats.early,
-        emulator_drops: stats
-            .emulator_drops
-            .iter()
-            .map(|(cause, count)| ((*cause).to_owned(), *count))
-            .collect(),
         steps_late: steps.late,
         steps: steps.lateness_ns.count(),
         step_lateness_max_ns: steps.lateness_ns.max(),
         affected_flows: outcome.flows.iter().filter_map(FlowRow::affected).collect(),
         failures,
+        ..plane
     }
 }
 

@@ -7,7 +7,8 @@ use crate::error::EngineError;
 use crate::life::bring_up::Fabric;
 use crate::life::site::Site;
 use crate::progress::{Progress, Stage};
-use constel_drivers::{BACKLOG, PlaneStats};
+use constel_drivers::{BACKLOG, CAPTURE, settle_backlog};
+use constel_link::PlaneReport;
 
 /// The wait for frames that were between the trunk and the nodes when the counters were read; one round of the
 /// kernel's backlog.
@@ -18,19 +19,20 @@ const SETTLE: Duration = Duration::from_millis(5);
 ///
 /// # Errors
 /// When the link plane has stopped by itself.
-pub(crate) fn settled_stats(fabric: &Fabric) -> Result<PlaneStats, EngineError> {
+pub(crate) fn settled_stats(fabric: &Fabric) -> Result<PlaneReport, EngineError> {
     let mut stats = fabric.handle.snapshot()?;
     for _ in 0..20 {
-        if stats.lost_to(BACKLOG) == 0 {
+        if stats.emulator_drops.get(BACKLOG) == 0 {
             break;
         }
         std::thread::sleep(SETTLE);
         let later = fabric.handle.snapshot()?;
         // A difference that remains is a loss. Newer frames may be in flight during the wait.
-        stats.settle_backlog(&later);
+        settle_backlog(&mut stats, &later);
     }
     let lost = fabric.plane.lost_before_capture()?;
-    stats.add_lost_before_capture(lost.saturating_sub(fabric.lost_before_start));
+    let lost = lost.saturating_sub(fabric.lost_before_start);
+    stats.emulator_drops.set(CAPTURE, lost);
     Ok(stats)
 }
 

@@ -130,33 +130,10 @@ pub fn ports(text: &str) -> Option<RangeInclusive<u16>> {
     }
 }
 
-/// Formats a protocol: its name, or its number.
-#[must_use]
-pub fn protocol_text(number: u8) -> String {
-    let known = PROTOCOLS.iter().find(|(_, known)| *known == number);
-    known.map_or_else(|| number.to_string(), |(name, _)| (*name).to_owned())
-}
-
-/// Formats an EtherType.
-#[must_use]
-pub fn ethertype_text(number: u16) -> String {
-    let known = ETHERTYPES.iter().find(|(_, known)| *known == number);
-    known.map_or_else(|| format!("0x{number:04x}"), |(name, _)| (*name).to_owned())
-}
-
 /// Formats an address of Ethernet.
 #[must_use]
 pub fn mac_text(mac: [u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
-}
-
-/// Formats a port or a range.
-#[must_use]
-pub fn ports_text(range: &RangeInclusive<u16>) -> String {
-    match (range.start(), range.end()) {
-        (first, last) if first == last => first.to_string(),
-        (first, last) => format!("{first}-{last}"),
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use constel_link::PortId;
+use constel_link::rules::words::mac_text;
 use constel_scenario::model::TopologyScope;
 use constel_topology::{LaserSlot, NodeId, Snapshot};
 
@@ -151,7 +152,7 @@ impl NodeInformation {
                 ifindex: node_ifindex(port),
                 kind: port.class.name.to_owned(),
                 medium: port.medium.name.to_owned(),
-                mac: mac(known.mac),
+                mac: mac_text(known.mac),
                 mtu_bytes: port.mtu_bytes,
                 ipv4: v4.map(|(address, length)| format!("{address}/{length}")),
                 ipv6_link_local: self.link_local(port.id),
@@ -185,7 +186,7 @@ impl NodeInformation {
                 ipv6,
                 far: End {
                     port: far.name().to_owned(),
-                    mac: mac(known.mac),
+                    mac: mac_text(known.mac),
                     ipv4: v4.map(|(address, _)| address),
                     ipv6_link_local: self.link_local(far.id),
                 },
@@ -347,11 +348,6 @@ impl NodeInformation {
         };
         Some(area.area)
     }
-}
-
-fn mac(bytes: [u8; 6]) -> String {
-    let parts: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    parts.join(":")
 }
 
 fn laser(slot: LaserSlot) -> &'static str {

@@ -68,7 +68,9 @@ impl AddressPlan {
             "node", "port", "mac", "ipv4"
         );
         for r in rows {
-            let mac = r.mac.map_or_else(String::new, mac_text);
+            let mac = r
+                .mac
+                .map_or_else(String::new, constel_link::rules::words::mac_text);
             let v4 =
                 r.v4.map_or_else(String::new, |(a, len)| format!("{a}/{len}"));
             let (v6, len) = r.v6;
@@ -103,10 +105,4 @@ impl AddressPlan {
         }
         text
     }
-}
-
-/// Returns a MAC address in the usual notation.
-fn mac_text(mac: [u8; 6]) -> String {
-    let [a, b, c, d, e, f] = mac;
-    format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
 }

@@ -1,16 +1,16 @@
-//! TypeScript types of the data for the page, generated from the JSON schema of the Rust types.
+//! The page's types are those of the server: TypeScript, generated from the JSON schema of the Rust types.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use constel_api::answers::{BoxShown, LinkSet, NetworkShown, Paths, Routes, Shown};
-use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
-use serde_json::{Map, Value};
-
-use crate::views::{
+use constel_web::views::{
     Columns, DraftView, FlowNow, LinkView, NodeState, RunView, SeriesView, SocketMessage, Timeline,
     TrackView, World,
 };
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value};
 
 /// One property for each document, so that one schema holds them all.
 #[derive(JsonSchema)]
@@ -35,13 +35,12 @@ struct Documents {
     draft: DraftView,
 }
 
-/// All types, in the order of their names.
-#[must_use]
-pub fn types() -> String {
+/// Returns all types, in the order of their names.
+fn types() -> String {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let schema = generator.into_root_schema_for::<Documents>();
     let mut text = String::from(
-        "// Made of crates/web/src/views.rs and crates/api by `CONSTEL_BLESS=1 cargo test -p constel-web --test types`.\n",
+        "// Made of crates/web/src/views.rs and crates/api by `CONSTEL_BLESS=1 cargo test -p constel-web`.\n",
     );
     let definitions = schema.get("$defs").and_then(Value::as_object);
     for (name, definition) in definitions.into_iter().flatten() {
@@ -137,4 +136,15 @@ fn array(schema: &Map<String, Value>, indent: &str) -> String {
         Some(items) => format!("({})[]", of(items, indent)),
         None => "unknown[]".to_owned(),
     }
+}
+
+#[test]
+fn the_pages_types_are_the_servers() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/src/types.ts");
+    let types = types();
+    if std::env::var_os("CONSTEL_BLESS").is_some() {
+        std::fs::write(&file, &types).unwrap();
+    }
+    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    assert_eq!(kept, types, "CONSTEL_BLESS=1 writes web/src/types.ts anew");
 }

@@ -1,16 +1,20 @@
-//! The reference pages of the scenario file, the rules of a box and the box scenario.
+//! The reference pages of the scenario file, the rules of a box and the box scenario: the tables of keys are those of the
+//! schemas, and every key has its table.
 //!
-//! The pages are written by hand, apart from the tables of keys: these come from the schemas. A page has a block for
-//! each of its definitions, between `<!-- keys: NAME -->` and `<!-- end of keys -->`.
+//! The rest of the pages is written by hand. A page has a block for each of its definitions, between `<!-- keys: NAME -->` and
+//! `<!-- end of keys -->`.
 
 mod tables;
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use serde_json::Value;
 
 use crate::schema::{BOX, Format, RULES, SCENARIO};
 use tables::Section;
+
+const FOLDER: &str = "../../docs/reference";
 
 const BEGIN: &str = "<!-- keys: ";
 const END: &str = "<!-- end of keys -->";
@@ -35,13 +39,9 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Returns the pages with new tables of keys. `pages` has the text of each page by its path below `docs/reference`.
-///
-/// # Errors
-/// A block without an end, a name without a definition, and a definition with keys that has no block or two.
-pub fn reference_pages(
-    pages: &BTreeMap<String, String>,
-) -> Result<BTreeMap<String, String>, String> {
+/// Returns the pages with new tables of keys. `pages` has the text of each page by its path below `docs/reference`. Errors: a
+/// block without an end, a name without a definition, and a definition with keys that has no block or two.
+fn reference_pages(pages: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, String> {
     let mut places = Places(BTreeMap::new());
     for (path, text) in pages {
         for (_, name) in pieces(path, text)?.0 {
@@ -139,5 +139,60 @@ fn relative(from: &str, to: &str) -> String {
         (Some((from, _)), Some((folder, page))) if from == folder => page.to_owned(),
         (Some((from, _)), _) => format!("{}{to}", "../".repeat(1 + from.matches('/').count())),
         (None, _) => to.to_owned(),
+    }
+}
+
+/// The pages with tables of keys, by their paths below `FOLDER`.
+fn pages() -> BTreeMap<String, String> {
+    let mut pages = BTreeMap::new();
+    for entry in fs::read_dir(format!("{FOLDER}/scenario")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        pages.insert(format!("scenario/{name}"), String::new());
+    }
+    for name in ["box-rules.md", "box-scenario.md"] {
+        pages.insert(name.to_owned(), String::new());
+    }
+    for (path, text) in &mut pages {
+        *text = fs::read_to_string(format!("{FOLDER}/{path}")).unwrap();
+    }
+    pages
+}
+
+#[test]
+fn tables_of_keys_are_those_of_the_schemas() {
+    let pages = pages();
+    let expected = reference_pages(&pages).unwrap();
+    for (path, text) in &expected {
+        if std::env::var_os("CONSTEL_BLESS").is_some() {
+            fs::write(format!("{FOLDER}/{path}"), text).unwrap();
+        }
+        assert!(
+            *text == fs::read_to_string(format!("{FOLDER}/{path}")).unwrap(),
+            "docs/reference/{path} is out of date; run `CONSTEL_BLESS=1 cargo test -p constel-scenario`"
+        );
+    }
+}
+
+#[test]
+fn a_definition_without_a_table_is_an_error() {
+    let mut pages = pages();
+    let text = pages.get_mut("scenario/losses.md").unwrap();
+    *text = text.replace("<!-- keys: Frames -->\n", "<!-- keys: Frame -->\n");
+    let error = reference_pages(&pages).unwrap_err();
+    assert_eq!(error, "scenario/losses.md: no definition `Frame` has keys");
+    let text = pages.get_mut("scenario/losses.md").unwrap();
+    *text = String::new();
+    let error = reference_pages(&pages).unwrap_err();
+    assert_eq!(error, "no page has the keys of `scenario/LossLaw`");
+}
+
+#[test]
+fn pages_are_short_enough_to_read() {
+    for (path, text) in pages() {
+        let words = text.split_whitespace().count();
+        assert!(
+            words <= 2500,
+            "{path}: {words} words; move a topic to a page of its own"
+        );
     }
 }

@@ -1,0 +1,4 @@
+//! Tests that need the crate's private parts.
+
+mod paths;
+mod reference;
