@@ -422,7 +422,7 @@ export type Event = ({
   catalogued?: (Catalogued)[];
 });
 
-export type NodeChange = "fail" | "heal" | "stop" | "start" | "restart" | "pause" | "resume";
+export type NodeChange = "fail" | "heal" | "stop" | "start" | "restart" | "pause" | "resume" | "remove" | "add";
 
 export type StationChange = {
   kind: "attach";

@@ -168,7 +168,7 @@ pub struct NodeShown {
     /// For a node without network stack, which only forwards: its packet counters. Absent for other nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forwarding: Option<Forwarding>,
-    /// `failed`, `stopped` or `paused`, if it is so by hand.
+    /// `failed`, `stopped`, `paused` or `removed`, if it is so by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
     /// The resources that its programs use. Absent for nodes without a cgroup of their own: containers and nodes with limits
