@@ -129,8 +129,8 @@ pub enum NodeChange {
     Pause,
     /// Paused processes go on.
     Resume,
-    /// The nodes leave the lab: all processes are killed, all links fail, and flows with an end there end. They are no failed
-    /// software.
+    /// The nodes leave the lab: all processes are killed, all links fail, and flows with an end there end, without being
+    /// failed software.
     Remove,
     /// Removed nodes are in the lab again, as when it started.
     Add,

@@ -103,7 +103,9 @@ impl Difference {
             let cable = stays.map(|(_, cable)| *cable);
             cables.extend(cable.or_else(|| self.left.get(&key(CABLES, name))).cloned());
         }
-        let new = now.iter().filter(|(name, _)| !known.contains(name.as_str()));
+        let new = now
+            .iter()
+            .filter(|(name, _)| !known.contains(name.as_str()));
         cables.extend(new.map(|(_, cable)| (*cable).clone()));
         ground[CABLES] = Value::Array(cables);
         without_nulls(&mut all);
@@ -137,7 +139,7 @@ fn named_list(list: Option<&Value>) -> Vec<(String, &Value)> {
     list.filter_map(|own| Some((name_of(own)?, own))).collect()
 }
 
-/// Returns the object at a key, which is made if there is none.
+/// Returns the object at a key, which is made if it is absent.
 fn entry<'a>(of: &'a mut Value, key: &str) -> &'a mut Value {
     if !of[key].is_object() {
         of[key] = Value::Object(Map::new());

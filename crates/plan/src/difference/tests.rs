@@ -354,11 +354,22 @@ fn hosts_and_stations_leave_with_their_cables_and_return_unchanged() {
     assert_eq!(rows(&back), keys);
     assert_eq!(names(&back.returning), ["h"]);
     assert_eq!(back.text_with_left(&all, &running), None);
-    let moved = scenario(&text.replace("{latitude: 51.5 deg, longitude: -0.1 deg}\n  cables", "{latitude: 50 deg, longitude: -0.1 deg}\n  cables"));
+    let moved = scenario(&text.replace(
+        "{latitude: 51.5 deg, longitude: -0.1 deg}\n  cables",
+        "{latitude: 50 deg, longitude: -0.1 deg}\n  cables",
+    ));
     let other = Difference::between(&without, &moved, &past);
     let refused: Vec<_> = other.refused().map(|row| row.key.as_str()).collect();
     assert_eq!(refused, ["ground.hosts.h"]);
     // A node that never was in the lab cannot come.
-    let more = scenario(&text.replace(host, &format!("{host}    i: {{latitude: 1 deg, longitude: 1 deg}}\n")));
-    assert_eq!(Difference::between(&running, &more, &past).refused().count(), 1);
+    let more = scenario(&text.replace(
+        host,
+        &format!("{host}    i: {{latitude: 1 deg, longitude: 1 deg}}\n"),
+    ));
+    assert_eq!(
+        Difference::between(&running, &more, &past)
+            .refused()
+            .count(),
+        1
+    );
 }

@@ -49,7 +49,7 @@ fn while_it_runs<T: Send>(ask: impl FnOnce(&mut Client) -> T + Send) -> (T, temp
     while_it_runs_text(&text(), ask)
 }
 
-/// The same with another scenario.
+/// Runs another scenario on paper, and asks it as [`while_it_runs`] does.
 fn while_it_runs_text<T: Send>(
     text: &str,
     ask: impl FnOnce(&mut Client) -> T + Send,
@@ -242,7 +242,9 @@ fn a_station_leaves_the_lab_and_returns() {
         until(|| satellite_of(client, "gone"));
         assert_eq!(state(client), None);
         // The verbs are the same mechanism.
-        client.set_nodes(names(), NodeChange::Remove, false).unwrap();
+        client
+            .set_nodes(names(), NodeChange::Remove, false)
+            .unwrap();
         until(|| satellite_of(client, "gone").is_none().then_some(()));
         client.set_nodes(names(), NodeChange::Add, false).unwrap();
         until(|| satellite_of(client, "gone"));
