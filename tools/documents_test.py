@@ -1,11 +1,13 @@
-"""`tools/documents --self-test`: what the gates of numbers and of the table of figures refuse, and what they accept."""
+"""`tools/documents --self-test`: what the gates of numbers, of the table of figures and of parts refuse, and what they accept."""
 
 import json
+import subprocess
 import tempfile
 from pathlib import Path
 
 import documents_figures
 import documents_numbers
+import documents_parts
 
 TABLE = "<!-- table udp -->\n| n | loss, % | rate, Mbit/s |\n|---|---|---|\n| 12 | 3.46 | 94.52 |\n<!-- end -->\n"
 # A text after the table, and the numbers of it that are refused.
@@ -41,9 +43,43 @@ ROWS = [
 ]
 
 
+PART = '[udp]\ncommand = "experiments/a/run udp"\nraw = ["experiments/a/raw/*.json"]\nmeasures = ["code"]\n'
+PARTS = [
+    (PART, ""),
+    (PART.replace("a/run", "a/walk"), "is not there"),
+    (PART.replace('"code"', '"other"'), "measures other, which is not there"),
+    (PART.replace("*.json", "*.csv"), "no part makes a/raw/udp.json"),
+    (PART + PART.replace("[udp]", "[again]"), "is of udp too"),
+    (PART + "hours = 2\n", "hours: not one of"),
+    (PART.replace("udp", "{}").replace("[{}]", '["{}"]\neach = ["udp"]'), ""),
+]
+
+
 def expect(what, found, parts):
-    if len(found) != len(parts) or not all(part in text for part, text in zip(parts, found)):
+    if len(found) != len(parts) or not all(part in text if isinstance(part, str) else part == text for part, text in zip(parts, found)):
         raise SystemExit(f"documents: self-test: {what}: expected {parts}, got {found}")
+
+
+def ages(root, file):
+    """A raw file is old as soon as what it measures has changed after its run, also where the file was written again since."""
+    git = lambda *words: subprocess.run(["git", "-c", "user.name=test", "-c", "user.email=test@example.org", *words], cwd=root, check=True, capture_output=True, text=True).stdout.strip()
+    kept = lambda message: git("add", "-A") + git("commit", "-q", "-m", message) + git("rev-parse", "--short", "HEAD")
+    (root / "experiments/parts.toml").write_text(PART)
+    part = documents_parts.parts(root)["udp"]
+    since = lambda: [number for _, _, number in documents_parts.old(part, root)]
+    git("init", "-q")
+    first = kept("measured")
+    expect("a run", since(), [])
+    (root / "code").write_text("2")
+    kept("changed")
+    expect("a change", since(), [1])
+    document = json.loads(file.read_text())
+    file.write_text(json.dumps({**document, "more": 1}))
+    kept("written again without a commit of its own")
+    expect("no commit", since(), [])
+    file.write_text(json.dumps({**document, "commit": first}))
+    kept("with the commit of its run")
+    expect("its own commit", since(), [1])
 
 
 def main():
@@ -72,4 +108,10 @@ def main():
             (root / "experiments/README.md").write_text(f"<!-- figures -->\n| a |\n|---|\n{rows}\n<!-- end of figures -->\n")
             faults = [fault for fault in documents_figures.faults(root, {"Swarm": (1, 0)})]
             expect(rows, faults, [refused] if refused else [])
+        (root / "experiments/README.md").write_text(f"<!-- figures -->\n| a |\n|---|\n{ROW}\n<!-- end of figures -->\n")
+        (root / "code").write_text("1")
+        for text, refused in PARTS:
+            (root / "experiments/parts.toml").write_text(text)
+            expect(text, list(documents_parts.faults(root)), [refused] if refused else [])
+        ages(root, here / "raw/udp.json")
     return 0

@@ -4,7 +4,7 @@ are killed.
 
 Raw data: raw/lab-gateways.json, a row for each transport and repeat with its lab's verdict; raw/lab-gateways-many.json."""
 import hashlib, http.server, json, os, random, signal, socket, subprocess, sys, threading, time
-from lab import LEOTP, Lab, TRANSFER
+from lab import LEOTP, Lab, TRANSFER, commit
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PORT = 8080
@@ -190,8 +190,10 @@ def many(connections, size, name):
 
 
 def write(path, head, rows):
+    # That of the first run: rows of it may still be there.
+    first = json.load(open(path)).get("commit") if os.path.exists(path) and len(rows) > 1 else None
     with open(path, "w") as f:
-        json.dump({**head, "rows": rows}, f, indent=1)
+        json.dump({**head, "commit": first or commit(), "rows": rows}, f, indent=1)
         f.write("\n")
 
 

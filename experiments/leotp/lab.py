@@ -47,6 +47,12 @@ def chain_scenario(hops, seconds, delay_ms, mbps=20, loss=0.0, queue="128 KiB", 
     return plane_scenario(name, f"{hops} hops of {delay_ms} ms each way", seconds, slots, [(node(i), node(i + 1)) for i in range(hops)], link)
 
 
+def commit():
+    """The commit that runs are of. Programs may be newer: `-dirty` where a crate is not as committed."""
+    git = lambda *words: subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True).stdout.strip()
+    return git("rev-parse", "--short", "HEAD") + ("-dirty" if git("status", "--porcelain", "crates") else "")
+
+
 def rows_of(path):
     """The rows that earlier runs left in a file of raw data; none without one."""
     try:

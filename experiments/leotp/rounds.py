@@ -3,7 +3,7 @@
 A figure is a list of groups, each a lab and the runs that follow each other in it. The rows are in raw/lab-FIGURE.json, with each lab's verdict. An
 interrupted figure goes on where it was. A row of a lab that the host did not keep up with stays, marked, until another has taken its place."""
 import json, os, time
-from lab import rows_of
+from lab import commit, rows_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RAW = os.environ.get("RAW", os.path.join(HERE, "raw"))
@@ -68,6 +68,8 @@ def keep(figure, runs, rows, **extra):
     os.makedirs(RAW, exist_ok=True)
     path = os.path.join(RAW, f"lab-{figure}.json")
     kept = rows_of(path)
+    # That of the first run: rows of it may still be there.
+    first = json.load(open(path)).get("commit") if kept else None
     for run in (part for run in runs for part in run.parts()):
         new = [r for r in rows if run.is_of(r)]
         old = [r for r in kept if run.is_of(r)]
@@ -76,7 +78,7 @@ def keep(figure, runs, rows, **extra):
         of_run = results or [r for r in old if "when" in r] + new
         kept += [{k: rounded(v) for k, v in r.items() if at == 0 or not isinstance(v, list) or len(v) < 8} for at, r in enumerate(of_run)]
     with open(path + ".new", "w") as f:
-        json.dump({"figure": figure, **extra, "rows": kept}, f, indent=1)
+        json.dump({"figure": figure, "commit": first or commit(), **extra, "rows": kept}, f, indent=1)
         f.write("\n")
     os.replace(path + ".new", path)
 

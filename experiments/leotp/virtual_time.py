@@ -4,7 +4,7 @@ Baselines here are "like" the kernel's: same laws, our code (crates/leotp-core/t
 kernel's own. Raw data: raw/vt-*.json."""
 import json, os, random, sys, time
 import sat
-from lab import LEOTP_WIRE
+from lab import LEOTP_WIRE, commit
 from lab import rows_of as earlier_rows
 from vt import chain, hop, mean, run, run_all, square
 
@@ -17,7 +17,7 @@ KEEP = ("mbps", "header_bytes", "owd_mean_ms", "lost_owd_mean_ms", "lost", "sent
 def save(name, rows, **extra):
     os.makedirs(RAW, exist_ok=True)
     with open(os.path.join(RAW, f"vt-{name}.json"), "w") as f:
-        json.dump({"figure": name, "wire": LEOTP_WIRE, **extra, "rows": rows}, f, indent=1)
+        json.dump({"figure": name, "commit": commit(), "wire": LEOTP_WIRE, **extra, "rows": rows}, f, indent=1)
         f.write("\n")
     for r in rows:
         print(name, {k: round(v, 3) if isinstance(v, float) else v for k, v in r.items() if not isinstance(v, list)}, flush=True)

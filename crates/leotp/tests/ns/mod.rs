@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "not every test uses all")]
 
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -38,6 +38,16 @@ impl Proc {
             .flatten()
             .flatten()
             .any(|fd| fs::read_link(fd.path()).is_ok_and(|to| to == file))
+    }
+
+    /// Waits for the first line on standard error.
+    fn first_words(&mut self) -> String {
+        let stderr = self.0.stderr.as_mut().expect("a pipe");
+        let line: io::Result<Vec<u8>> = stderr
+            .bytes()
+            .take_while(|byte| !matches!(byte, Ok(b'\n')))
+            .collect();
+        String::from_utf8(line.expect("output")).expect("UTF-8")
     }
 
     /// Waits for its end, and gives exit success and standard output.
@@ -120,6 +130,15 @@ impl Ns {
     /// The `leotp` command.
     pub(crate) fn leotp(&self, args: &[&str]) -> Proc {
         self.start(LEOTP, args)
+    }
+
+    /// `leotp mid` or `leotp gateway`, once it says that all of it is up: its routes are there before its sockets are, and what comes
+    /// between is lost.
+    pub(crate) fn relay(&self, args: &[&str]) -> Proc {
+        let mut relay = self.leotp(args);
+        let words = relay.first_words();
+        assert!(words.starts_with(args[0]), "{words}");
+        relay
     }
 
     /// A link to `other`: interface names here and there, and the two last numbers of net and host,
