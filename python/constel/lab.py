@@ -217,6 +217,14 @@ class Node:
         """Undoes `pause`."""
         return self._lab.set_nodes("resume", self.name)
 
+    def remove(self, *, wait: bool = True) -> dict[str, Any]:
+        """Takes the node out of the lab: as `stop`, and its flows end."""
+        return self._lab.set_nodes("remove", self.name, wait=wait)
+
+    def add(self) -> dict[str, Any]:
+        """Undoes `remove`: the node is as when the lab started; `links_from_ns` as for `heal`."""
+        return self._lab.set_nodes("add", self.name)
+
     def attach(self, satellite: str, *, antenna: int | None = None) -> dict[str, Any]:
         """Has an antenna of the station use one satellite, and stay dark while it cannot. `from_ns` of the answer is the lab time
         from which this holds."""
@@ -346,8 +354,8 @@ class Lab:
         return Node(self, name)
 
     def set_nodes(self, change: str, *patterns: str, wait: bool = True) -> dict[str, Any]:
-        """Changes all nodes whose names match the patterns: `"fail"`, `"heal"`, `"stop"`, `"start"`, `"restart"`, `"pause"` or
-        `"resume"` (`constel node`)."""
+        """Changes all nodes whose names match the patterns: `"fail"`, `"heal"`, `"stop"`, `"start"`, `"restart"`, `"pause"`,
+        `"resume"`, `"remove"` or `"add"` (`constel node`)."""
         flags = [] if wait else ["--no-wait"]
         answer: dict[str, Any] = self._call(["node", change, self.name, *patterns, "--json", *flags])
         return answer

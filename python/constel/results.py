@@ -203,6 +203,18 @@ class Results:
             raise UsageError(f"{self.folder} has no samples of edges: run with `sample` in the scenario")
         return Frame(_native.edges(folder, None if nodes is None else list(nodes)))
 
+    def usage(self, nodes: Sequence[str] | None = None) -> Frame:
+        """Resources that nodes use (`sample` of the scenario): `t_s, node, cpu_ns, memory_bytes, read_bytes, written_bytes,
+        processes`, those that were requested and that the host counts, a row for each node and instant. Containers and nodes
+        with `limits` are counted, others are not; the table has all of these, or these nodes."""
+        folder = self.folder / "usage"
+        if not folder.is_dir():
+            raise UsageError(
+                f"{self.folder} has no samples of used resources: run with `sample` in the scenario; "
+                "containers and nodes with `limits` are counted"
+            )
+        return Frame(_native.usage(folder, None if nodes is None else list(nodes)))
+
     def _events(self) -> Iterator[dict[str, Any]]:
         with open(self.folder / "events.ndjson", encoding="utf-8") as lines:
             for line in lines:

@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::samples::{edges, interfaces};
+    use crate::samples::{edges, interfaces, usage};
     #[pymodule_export]
     use crate::scenario::{Plan, Scenario};
     #[pymodule_export]

@@ -1,9 +1,9 @@
-//! Counters of interfaces and edges (`sample`, `run --profile`), read from a results folder.
+//! Counters of interfaces, edges and used resources (`sample`, `run --profile`), read from a results folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use constel_scenario::model::SampleMetric;
+use constel_scenario::model::{SampleMetric, Sampled};
 use pyo3::exceptions::{PyFileNotFoundError, PyValueError};
 use pyo3::prelude::*;
 
@@ -24,7 +24,25 @@ pub(crate) fn interfaces(
     folder: PathBuf,
     nodes: Option<Vec<String>>,
 ) -> PyResult<Table> {
-    py.detach(|| of_interfaces(&folder, nodes.as_deref()))
+    py.detach(|| of_places(&folder, Sampled::Interfaces, nodes.as_deref()))
+}
+
+/// A row for each instant and node with counted resources, instant after instant; of some nodes, if they are named.
+///
+/// # Errors
+/// As [`interfaces`].
+#[pyfunction]
+#[pyo3(signature = (folder, nodes=None))]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "arguments come from Python by value"
+)]
+pub(crate) fn usage(
+    py: Python<'_>,
+    folder: PathBuf,
+    nodes: Option<Vec<String>>,
+) -> PyResult<Table> {
+    py.detach(|| of_places(&folder, Sampled::Usage, nodes.as_deref()))
 }
 
 /// A row where something of an edge was other than in its row before; of edges that leave some nodes, if they are named.
@@ -68,10 +86,10 @@ impl Columns<'_> {
         Ok(words.iter().map(|word| i64::from_le_bytes(*word)).collect())
     }
 
-    /// The columns that there are, of those of interfaces or of edges.
-    fn metrics(&self, of_interfaces: bool) -> PyResult<Vec<(&'static str, Vec<i64>)>> {
+    /// The columns that there are, of those of a kind of objects.
+    fn metrics(&self, kind: Sampled) -> PyResult<Vec<(&'static str, Vec<i64>)>> {
         let all = SampleMetric::ALL.iter().copied();
-        let all = all.filter(|metric| metric.of_interfaces() == of_interfaces);
+        let all = all.filter(|metric| metric.kind() == kind);
         let names = all.map(|metric| (metric.as_str(), format!("{}.u64", metric.as_str())));
         let there = names.filter(|(_, file)| self.folder.join(file).is_file());
         there
@@ -79,24 +97,22 @@ impl Columns<'_> {
             .collect()
     }
 
-    /// Node and port of each place.
+    /// Node and port of each place; nodes with counted resources have no port.
     fn index(&self) -> PyResult<Vec<(String, String)>> {
         let text = String::from_utf8(self.bytes("index.csv")?);
         let text = text.map_err(|error| self.wrong(&error.to_string()))?;
         let place = |(number, line): (usize, &str)| {
             let mut cells = line.split(',').skip(1).map(str::to_owned);
-            cells.next().zip(cells.next()).ok_or_else(|| {
-                self.wrong(&format!(
-                    "line {} of index.csv has no node and port",
-                    number + 2
-                ))
-            })
+            let node = cells.next().ok_or_else(|| {
+                self.wrong(&format!("line {} of index.csv has no node", number + 2))
+            })?;
+            Ok((node, cells.next().unwrap_or_default()))
         };
         text.lines().skip(1).enumerate().map(place).collect()
     }
 }
 
-fn of_interfaces(folder: &Path, nodes: Option<&[String]>) -> PyResult<Table> {
+fn of_places(folder: &Path, kind: Sampled, nodes: Option<&[String]>) -> PyResult<Table> {
     let files = Columns { folder };
     let index = files.index()?;
     let width = index.len();
@@ -104,7 +120,7 @@ fn of_interfaces(folder: &Path, nodes: Option<&[String]>) -> PyResult<Table> {
     let places = index.iter().enumerate();
     let places: Vec<_> = places.filter(|(_, (node, _))| named(node)).collect();
     let times = files.words("t_ns.i64")?;
-    let counters = files.metrics(true)?;
+    let counters = files.metrics(kind)?;
     // A run that was killed may have written its last instant in part.
     let whole = |words: &Vec<i64>| words.len() / usize::max(width, 1);
     let shortest = counters.iter().map(|(_, words)| whole(words)).min();
@@ -117,8 +133,11 @@ fn of_interfaces(folder: &Path, nodes: Option<&[String]>) -> PyResult<Table> {
             rows().map(|(instant, _)| times[instant] as f64 / 1e9),
         ),
         Column::full("node", rows().map(|(_, (_, (node, _)))| node.as_str())),
-        Column::full("port", rows().map(|(_, (_, (_, port)))| port.as_str())),
     ];
+    if kind == Sampled::Interfaces {
+        let ports = rows().map(|(_, (_, (_, port)))| port.as_str());
+        columns.push(Column::full("port", ports));
+    }
     for (name, counted) in &counters {
         let values = rows().map(|(instant, (column, _))| counted[instant * width + column]);
         columns.push(Column::full(name, values));
@@ -132,7 +151,7 @@ fn of_edges(folder: &Path, nodes: Option<&[String]>) -> PyResult<Table> {
     let own = ["t_ns.i64", "from.u64", "to.u64"];
     let [times, from, to] = own.map(|name| files.words(name));
     let (times, from, to) = (times?, from?, to?);
-    let metrics = files.metrics(false)?;
+    let metrics = files.metrics(Sampled::Edges)?;
     let lengths = metrics.iter().map(|(_, words)| words.len());
     // A run that was killed may have written its last row in part.
     let whole = lengths.chain([times.len(), from.len(), to.len()]).min();

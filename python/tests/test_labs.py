@@ -199,6 +199,23 @@ class Labs(unittest.TestCase):
             self.assertTrue(lab.wait().finished)
         self.assertEqual(len(lab.results.flows), 0)
 
+    def test_a_node_leaves_and_returns_and_what_it_used_is_counted(self) -> None:
+        limited = {"limits": {"nodes": {"tokyo": {"processes": 4096}}}, "sample": {"every": "100 ms", "interfaces": [], "edges": []}}
+        self.scenario = self.scenario.replace(limited)
+        with self.lab(traffic=False) as lab:
+            lab["tokyo"].exec(["sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done"])
+            tokyo = next(node for node in lab.show()["node_list"] if node["name"] == "tokyo")
+            self.assertGreater(tokyo["usage"]["cpu_ns"], 0)
+            self.assertEqual(lab["tokyo"].remove()["nodes"], ["tokyo"])
+            self.assertFalse(lab.path("tokyo", "london")["kernel"][0]["arrived"])
+            with self.assertRaises(constel.LabRefused):
+                lab["tokyo"].restart()
+            self.assertEqual(lab["tokyo"].add()["nodes"], ["tokyo"])
+            lab.converged([("tokyo", "london")], within="240 s")
+        used = lab.results.usage()
+        self.assertEqual((used.columns[:3], set(used["node"])), (["t_s", "node", "cpu_ns"], {"tokyo"}))
+        self.assertGreater(used["cpu_ns"][-1], 0)
+
     def test_information_of_nodes(self) -> None:
         self.scenario = self.scenario.replace({"information": [{"nodes": ["tokyo"]}]})
         with self.lab(traffic=False) as lab:

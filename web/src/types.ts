@@ -422,7 +422,7 @@ export type Event = ({
   catalogued?: (Catalogued)[];
 });
 
-export type NodeChange = "fail" | "heal" | "stop" | "start" | "restart" | "pause" | "resume";
+export type NodeChange = "fail" | "heal" | "stop" | "start" | "restart" | "pause" | "resume" | "remove" | "add";
 
 export type StationChange = {
   kind: "attach";
@@ -1037,12 +1037,21 @@ export type NodeShown = {
   management?: string | null;
   forwarding?: Forwarding | null;
   state?: string | null;
+  usage?: NodeUsage | null;
 };
 
 export type Forwarding = {
   forwarded: number;
   answered: number;
   dropped?: Record<string, number>;
+};
+
+export type NodeUsage = {
+  cpu_ns?: number | null;
+  memory_bytes?: number | null;
+  read_bytes?: number | null;
+  written_bytes?: number | null;
+  processes?: number | null;
 };
 
 export type ManagementShown = {

@@ -129,6 +129,11 @@ pub enum NodeChange {
     Pause,
     /// Paused processes go on.
     Resume,
+    /// The nodes leave the lab: all processes are killed, all links fail, and flows with an end there end, without being
+    /// failed software.
+    Remove,
+    /// Removed nodes are in the lab again, as when it started.
+    Add,
 }
 
 impl NodeChange {
@@ -143,6 +148,8 @@ impl NodeChange {
             Self::Restart => "restart",
             Self::Pause => "pause",
             Self::Resume => "resume",
+            Self::Remove => "remove",
+            Self::Add => "add",
         }
     }
 }

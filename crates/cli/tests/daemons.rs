@@ -263,15 +263,13 @@ const BEHIND: &str = "  hosts:
 fn frr_speaks_bgp_between_systems() {
     let case = Case {
         name: "frr-bgp",
-        routing: "daemon: frr, protocol: ospf, families: [ipv4], systems: {sky: {asn: 65001}, \
+        routing: "daemon: frr, protocol: ospf, systems: {sky: {asn: 65001}, \
             user: {asn: 65002, nodes: [user]}, content: {asn: 65003, nodes: [server]}}",
         ground: BEHIND,
         ends: ("user", "server"),
-        // FRR's BGP over link-local addresses does not come up, so its systems speak IPv4 alone.
-        families: &["ipv4"],
         ..CITIES
     };
-    let daemons = [("zebra", 12), ("ospfd", 12), ("bgpd", 4)];
+    let daemons = [("zebra", 12), ("ospfd", 12), ("ospf6d", 12), ("bgpd", 4)];
     works(&case, &daemons, "bgpd");
 }
 
@@ -304,14 +302,14 @@ fn bird_speaks_bgp_over_ground_links() {
 
 #[test]
 fn frr_speaks_bgp_over_ground_links() {
-    let routing = format!("daemon: frr, protocol: ospf, families: [ipv4], {SYSTEMS}");
+    let routing = format!("daemon: frr, protocol: ospf, {SYSTEMS}");
     let case = Case {
         name: "frr-uplinks",
         routing: &routing,
-        families: &["ipv4"],
         ..CITIES
     };
-    works(&case, &[("zebra", 10), ("ospfd", 10), ("bgpd", 4)], "bgpd");
+    let daemons = [("zebra", 10), ("ospfd", 10), ("ospf6d", 10), ("bgpd", 4)];
+    works(&case, &daemons, "bgpd");
 }
 
 /// A user behind a station that is the satellites' own; a server and its station in another system. Both planes are areas.

@@ -183,3 +183,88 @@ sample:
         "{table}"
     );
 }
+
+/// A program that computes in a node with limits: its processor time, memory and processes are in all places, and the nodes
+/// without a cgroup of their own are in none.
+#[test]
+fn what_a_node_with_limits_uses_is_counted_and_that_of_others_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario::write(
+        dir.path(),
+        "used.yaml",
+        "constel: 1
+name: used
+start: 2026-11-21T00:00:00Z
+duration: 100 s
+ground: {hosts: {h: {count: 3, latitude: 0 deg, longitude: 0 deg}}}
+networks: {lan: {members: [h-*], medium: switched}}
+routing: {mode: computed}
+limits: {nodes: {h-0: {processes: 100}, h-1: {memory: 256 MiB}}}
+traffic:
+  - {name: busy, at: 0 s, for: 90 s, run: {node: h-0, command: [sh, -c, 'while :; do :; done']}}
+sample: {every: 100 ms, interfaces: [], edges: [], usage: [h-2]}
+",
+    );
+    let refused = support::constel(["check", file.to_str().unwrap()]);
+    let refused = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.contains("`h-2` are not counted"), "{refused}");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("[h-2]", "[h-*]")).unwrap();
+    let mut lab = Lab::up("used", &file, dir.path(), &[]);
+    let shown = support::until("half a second of processor time", || {
+        let shown = support::json(&support::constel(["show", &lab.name, "--json"]));
+        let cpu_ns = shown["node_list"][0]["usage"]["cpu_ns"].as_u64();
+        (cpu_ns > Some(500_000_000)).then_some(shown)
+    });
+    let usage = |node: usize| &shown["node_list"][node]["usage"];
+    assert!(usage(0)["memory_bytes"].as_u64() > Some(0), "{shown:#}");
+    assert!(usage(0)["processes"].as_u64() >= Some(1), "{shown:#}");
+    // No program runs in the second host, and the third has no cgroup of its own.
+    assert_eq!(usage(1)["processes"], 0, "{shown:#}");
+    assert!(usage(2).is_null(), "{shown:#}");
+    let metrics = support::stdout(&support::constel(["metrics", &lab.name]));
+    let sample = |name: &str, node: &str| {
+        let begin = format!("{name}{{lab=\"{}\",node=\"{node}\"}} ", lab.name);
+        let line = metrics.lines().find_map(|line| line.strip_prefix(&begin))?;
+        line.parse::<f64>().ok()
+    };
+    let cpu_s = "constel_node_cpu_seconds_total";
+    assert!(sample(cpu_s, "h-0") > Some(0.5), "{metrics}");
+    assert_eq!(sample("constel_node_processes", "h-1"), Some(0.0));
+    assert_eq!(sample(cpu_s, "h-2"), None);
+    lab.interrupt();
+
+    let results = lab.results.clone();
+    let index = std::fs::read_to_string(results.join("usage/index.csv")).unwrap();
+    assert_eq!(index, "place,node\n0,h-0\n1,h-1\n");
+    let out = dir.path().join("tables");
+    let [results, to] = [results.to_str().unwrap(), out.to_str().unwrap()];
+    let call = [
+        "results", "export", results, "usage", "--format", "csv", "--out", to,
+    ];
+    support::stdout(&support::constel(call));
+    let table = std::fs::read_to_string(out.join("usage.csv")).unwrap();
+    let mut lines = table.lines();
+    let head: Vec<&str> = lines.next().unwrap().split(',').collect();
+    assert_eq!(head[..3], ["t_ns", "node", "cpu_ns"]);
+    let at = |name: &str| head.iter().position(|column| *column == name).unwrap();
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    let of = |node: &str, column: &str| -> Vec<u64> {
+        let own = rows.iter().filter(|row| row[1] == node);
+        own.map(|row| row[at(column)].parse().unwrap()).collect()
+    };
+    let (busy, idle) = (of("h-0", "cpu_ns"), of("h-1", "cpu_ns"));
+    assert!(
+        busy.is_sorted() && busy[busy.len() - 1] > 500_000_000,
+        "{table}"
+    );
+    assert!(busy[busy.len() - 1] > 10 * idle[idle.len() - 1], "{table}");
+    assert_eq!(busy.len(), idle.len());
+    assert!(
+        of("h-1", "processes").iter().all(|count| *count == 0),
+        "{table}"
+    );
+    support::stdout(&support::constel(["results", "plot", results, "--usage"]));
+    let picture = std::fs::read_to_string(lab.results.join("usage.svg")).unwrap();
+    assert!(picture.contains("processor time (s/s)"), "{picture}");
+}

@@ -99,3 +99,77 @@ fn a_labs_load_is_shown_and_served() {
     );
     assert_eq!(wait(&mut server).unwrap().code(), Some(0));
 }
+
+/// Prometheus itself scrapes a lab: all families are accepted, and the processor time of a node with limits is a series.
+#[test]
+fn prometheus_reads_a_lab() {
+    let found = Command::new("prometheus").arg("--version").output();
+    if found.is_err() {
+        support::skip("prometheus is not installed (Debian: prometheus)");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let more = "limits: {nodes: {west: {processes: 100}}}\n";
+    let file = scenario::small(
+        dir.path(),
+        "scraped.yaml",
+        "{mode: computed}",
+        &format!("{TRAFFIC}{more}"),
+    );
+    let mut lab = Lab::up("scraped", &file, dir.path(), &[]);
+    let mut server = Command::new(CONSTEL)
+        .args(["metrics", &lab.name, "--listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(server.stdout.take().unwrap());
+    let mut address = String::new();
+    said.read_line(&mut address).unwrap();
+    let target = address.trim().trim_start_matches("http://");
+    let target = target.split('/').next().unwrap();
+    let config = dir.path().join("prometheus.yml");
+    let text = format!(
+        "scrape_configs: [{{job_name: lab, scrape_interval: 1s, static_configs: [{{targets: ['{target}']}}]}}]\n"
+    );
+    std::fs::write(&config, text).unwrap();
+    // The port is free again once the listener is dropped.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = free.local_addr().unwrap();
+    drop(free);
+    let mut prometheus = Command::new("prometheus")
+        .arg(format!("--config.file={}", config.display()))
+        .arg(format!(
+            "--storage.tsdb.path={}",
+            dir.path().join("db").display()
+        ))
+        .arg(format!("--web.listen-address={listen}"))
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let query = |expression: &str| -> Option<Value> {
+        let url = format!("http://{listen}/api/v1/query?query={expression}");
+        let text = ureq::get(&url)
+            .call()
+            .ok()?
+            .body_mut()
+            .read_to_string()
+            .ok()?;
+        let answer: Value = serde_json::from_str(&text).ok()?;
+        let rows = answer["data"]["result"].as_array()?.clone();
+        (!rows.is_empty()).then_some(Value::Array(rows))
+    };
+    let up = support::until("a scrape", || {
+        query("up").filter(|rows| rows[0]["value"][1] == "1")
+    });
+    let series = support::until("the processor time of a node", || {
+        query("constel_node_cpu_seconds_total")
+    });
+    let _ = prometheus.kill();
+    wait(&mut prometheus).unwrap();
+    lab.signal(Signal::INT);
+    lab.ended();
+    let _ = server.kill();
+    wait(&mut server).unwrap();
+    assert_eq!(up[0]["metric"]["job"], "lab");
+    assert_eq!(series[0]["metric"]["node"], "west", "{series:#}");
+}

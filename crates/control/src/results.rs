@@ -10,6 +10,7 @@ mod ports;
 mod samples;
 mod series;
 mod table;
+mod usage;
 
 pub use compare::compare;
 pub use constel_analysis::sweep::{Compared, Comparison, Noise, Picture};

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use constel_host::NetNs;
 use constel_host::cgroup::LabCgroup;
 use constel_host::cgroup::limits::{LimitedGroups, Limits};
+use constel_host::cgroup::usage::Usage;
 use constel_host::claim::LabName;
 use constel_host::enclosure::{Enclosure, NODE_FOLDER, Shown, View};
 use constel_host::process::{Exit, Spawn, Stdio, marked};
@@ -360,6 +361,13 @@ fn a_fork_bomb_and_a_memory_hog_end_inside_their_limits() {
         );
         a.says("rm -f /tmp/hog");
     }
+    // The groups of the node count what its programs used, also those that have ended.
+    let groups = node_groups.groups().iter();
+    let paths: Vec<_> = groups.map(|group| group.path().to_owned()).collect();
+    let used = Usage::of(&paths);
+    assert!(used.cpu_ns > Some(1_000_000), "{used:?} {paths:?}");
+    assert!(used.memory_bytes.is_some(), "{used:?} {paths:?}");
+    assert!(used.processes < Some(10), "{used:?} {paths:?}");
     // The init is not one of them: it lives.
     assert_eq!(enclosure.ended().unwrap(), None);
 }

@@ -4,6 +4,7 @@
 //! default that is written out, if it is a fixed value. Everything that [`rules`] do not list is fixed when a lab starts.
 
 mod flows;
+mod nodes;
 mod rules;
 mod words;
 
@@ -25,6 +26,8 @@ pub struct Past {
     pub end_ns: Option<u64>,
     /// The flows that the lab has now, with their actual times and ports.
     pub flows: Vec<Flow>,
+    /// The entries of the nodes that left the lab, and of their cables, by key: [`Difference::left`] of the latest change.
+    pub left: BTreeMap<String, Value>,
     /// Names of all flows that it ever had: each has files in the results.
     names: BTreeSet<Name>,
     /// Nodes and ports of the servers of all these flows.
@@ -100,6 +103,12 @@ pub struct Difference {
     pub removed: Vec<Name>,
     /// All flows of the lab after the change, in order of their start.
     pub traffic: Vec<Flow>,
+    /// The stations and hosts that leave the lab.
+    pub leaving: Vec<Name>,
+    /// The stations and hosts that left the lab before and return.
+    pub returning: Vec<Name>,
+    /// The entries of all nodes that have left the lab after the change, and of their cables, by key.
+    pub left: BTreeMap<String, Value>,
 }
 
 impl Difference {
@@ -108,6 +117,7 @@ impl Difference {
     pub fn between(running: &Scenario, changed: &Scenario, past: &Past) -> Self {
         let mut found = Self::default();
         let (before, after) = (value(running), value(changed));
+        found.nodes(&before, &after, past);
         for key in keys(&before, &after) {
             let sides = (before.get(key), after.get(key));
             match key {
@@ -158,12 +168,18 @@ impl Difference {
             (_, None) => ChangeKind::Removed,
             _ => ChangeKind::Changed,
         };
+        let refused = match kind {
+            ChangeKind::Added | ChangeKind::Removed if nodes::is_node(path) => {
+                self.against_node(path, before, past)
+            }
+            _ => refusal(path, (before, after), running, past),
+        };
         self.changes.push(ScenarioChange {
             key: path.join("."),
             kind,
             before: before.map(words),
             after: after.map(words),
-            refused: refusal(path, (before, after), running, past),
+            refused,
         });
     }
 

@@ -56,6 +56,27 @@ impl Lab {
         nodes.filter_map(|(node, software)| Some((node, software.container.as_ref()?)))
     }
 
+    /// Returns whether an engine runs a node's container.
+    pub fn is_by_engine(&self, node: NodeId) -> bool {
+        let container = self.software.get(node.index());
+        let container = container.and_then(|software| software.container.as_ref());
+        container.is_some_and(|container| container.by_engine)
+    }
+
+    /// Returns whether the resources that a node uses are counted: containers and nodes with limits have cgroups of their own.
+    pub fn is_accounted(&self, node: NodeId) -> bool {
+        let software = self.software.get(node.index());
+        let own = software.is_some_and(|own| own.container.is_some() || !own.limits.is_none());
+        own || {
+            let name = self.layout.node(node).name.as_str();
+            self.scenario
+                .limits
+                .nodes
+                .iter()
+                .any(|(of, _)| of.as_str() == name)
+        }
+    }
+
     /// Returns whether frames leave a node with complete checksums.
     pub fn has_full_checksums(&self, node: NodeId) -> bool {
         let software = self.software.get(node.index());

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use constel_link::Effects;
 use constel_orbit::{Walker, WalkerKind, WalkerSpec};
-use constel_scenario::model::{self, Expected, Mode, NodeSoftware, Orbits, WalkerPattern};
+use constel_scenario::model::{
+    self, Expected, Mode, NodeSoftware, NodesNamed, Orbits, WalkerPattern,
+};
 use constel_scenario::{
     Diagnostic, Diagnostics, Files, LeftOut, NodeFacts, NodeKind, Scenario, read_scenario_with,
 };
@@ -239,14 +241,47 @@ fn check_patterns(lab: &Lab) -> Result<(), Diagnostics> {
         _ => None,
     });
     let sampled = scenario.sampling.iter();
-    let sampled = sampled.flat_map(|sampling| sampling.interfaces.iter().chain(&sampling.edges));
+    let sampled = sampled.flat_map(|sampling| {
+        let links = sampling.interfaces.iter().chain(&sampling.edges);
+        links.chain(&sampling.usage)
+    });
     for named in told.chain(alive.flatten()).chain(sampled) {
         if !names().any(|name| named.glob.matches(name)) {
             errors.push(named.no_node());
         }
     }
     errors.or(())?;
+    check_accounted(lab)?;
     check_expectations(lab)
+}
+
+/// Checks that each pattern of `sample.usage` matches a node whose resources are counted. Without the key it is `*`, which may
+/// match none.
+fn check_accounted(lab: &Lab) -> Result<(), Diagnostics> {
+    let mut errors = Diagnostics::new();
+    let nodes = || lab.layout.nodes().iter();
+    let counted = |named: &NodesNamed| {
+        nodes().any(|node| named.glob.matches(&node.name) && lab.is_accounted(node.id))
+    };
+    let given = lab
+        .scenario
+        .raw
+        .sample
+        .iter()
+        .filter(|raw| raw.usage.is_some());
+    let sampling = given.zip(&lab.scenario.sampling);
+    for named in sampling.flat_map(|(_, sampling)| &sampling.usage) {
+        if !counted(named) {
+            let message = format!(
+                "the resources of `{}` are not counted: only containers and nodes with `limits` have cgroups of their own",
+                named.glob
+            );
+            errors.push(named.error("no-effect", message).with_next(
+                "add `limits` of these nodes, for example `processes: 4096`, or remove the pattern",
+            ));
+        }
+    }
+    errors.or(())
 }
 
 /// Returns the routes over time, if a file fixes them in advance.

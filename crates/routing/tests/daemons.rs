@@ -84,10 +84,15 @@ fn configurations_between_systems_read_as_agreed() {
         ipv6: false,
         ..OSPF
     };
+    let both = Spec {
+        ipv6: true,
+        ..frr.clone()
+    };
     let cases = [
         ("bird-uplinks", OSPF, false),
         ("bird-uplinks-areas", OSPF, true),
         ("frr-uplinks", frr, false),
+        ("frr-uplinks-both", both, false),
     ];
     let of = |(name, spec, in_areas): (&'static str, Spec, bool)| {
         (name, between_systems(&spec, in_areas))

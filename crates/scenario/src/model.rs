@@ -31,8 +31,8 @@ pub use crate::raw::{
     Access, Bfd, Channel, Chief, ClockHold, ClockTime, Destination, Destinations, DriverChoice,
     ElevationStep, Family, Forwarding, HandoverKind, Metric, Name, NodeKind, Obstacle,
     OnMachineLoss, PathOf, PortCarrier, RangeStep, Reaction, RelativeElements, RelativeState,
-    Restart, SampleMetric, Shell, Software, StackTime, Start, Threads, TopologyScope, Volume,
-    Walker, WalkerPattern, Waypoint,
+    Restart, SampleMetric, Sampled, Shell, Software, StackTime, Start, Threads, TopologyScope,
+    Volume, Walker, WalkerPattern, Waypoint,
 };
 use crate::source::Source;
 pub use crate::text_file::TextFile;
@@ -148,7 +148,7 @@ pub struct Scenario {
     pub node_rules: Vec<NodeRule>,
     /// Flows and commands in order of their start; equal starts in the order of the file.
     pub traffic: Vec<Flow>,
-    /// Metrics of interfaces and edges that are recorded while the lab runs.
+    /// Metrics of interfaces, edges and used resources that are recorded while the lab runs.
     pub sampling: Option<Sampling>,
     /// Expectations that the finished run is checked against.
     pub expect: Vec<Expectation>,

@@ -141,8 +141,8 @@ impl Changes {
     /// others stay as in the scenario.
     fn nodes(&mut self, lab: &Lab, change: NodeChange, nodes: &[String], t_ns: u64) {
         let failed = match change {
-            NodeChange::Fail | NodeChange::Stop => true,
-            NodeChange::Heal | NodeChange::Start => false,
+            NodeChange::Fail | NodeChange::Stop | NodeChange::Remove => true,
+            NodeChange::Heal | NodeChange::Start | NodeChange::Add => false,
             NodeChange::Restart | NodeChange::Pause | NodeChange::Resume => return,
         };
         let nodes = nodes.iter().filter_map(|name| lab.layout.find(name));

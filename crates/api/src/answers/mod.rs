@@ -168,9 +168,33 @@ pub struct NodeShown {
     /// For a node without network stack, which only forwards: its packet counters. Absent for other nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forwarding: Option<Forwarding>,
-    /// `failed`, `stopped` or `paused`, if it is so by hand.
+    /// `failed`, `stopped`, `paused` or `removed`, if it is so by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
+    /// The resources that its programs use. Absent for nodes without a cgroup of their own: containers and nodes with limits
+    /// have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<NodeUsage>,
+}
+
+/// The resources that the programs of a node use. A value is absent if the host does not count it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeUsage {
+    /// Processor time since the node was created, nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ns: Option<u64>,
+    /// Memory now, also of files in memory and of the page cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Bytes read from block devices since the node was created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bytes: Option<u64>,
+    /// Bytes written to block devices since the node was created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_bytes: Option<u64>,
+    /// Processes and threads now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u64>,
 }
 
 /// The packet counters of a node without network stack.

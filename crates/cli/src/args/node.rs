@@ -30,6 +30,10 @@ pub(crate) enum NodeVerb {
     Fail(Nodes),
     /// Heal the links of failed nodes.
     Heal(Nodes),
+    /// Take nodes out of the lab: as `stop`, and their flows end.
+    Remove(Nodes),
+    /// Bring removed nodes back, as they were when the lab started.
+    Add(Nodes),
 }
 
 /// The nodes of a change.

@@ -133,11 +133,14 @@ pub(crate) struct PlotRun {
     /// Plot received and sent bytes of interfaces instead of flows, for a run with `--profile`.
     #[arg(long, group = "one picture", conflicts_with = "flow")]
     pub(crate) ports: bool,
+    /// Plot processor time, memory, processes and I/O of nodes instead of flows, for a run with `sample`.
+    #[arg(long, group = "one picture", conflicts_with_all = ["flow", "ports"])]
+    pub(crate) usage: bool,
     /// Plot one quantity of the flows alone.
-    #[arg(long, value_enum, value_name = "QUANTITY", conflicts_with = "ports")]
+    #[arg(long, value_enum, value_name = "QUANTITY", conflicts_with_all = ["ports", "usage"])]
     pub(crate) only: Option<Quantity>,
-    /// File for the picture; an older one is replaced. Only with FLOW or `--ports`. Default: `flows/FLOW.svg` or
-    /// `interfaces.svg` in the run's folder, `plots/FLOW-FIGURE.svg` in a sweep's.
+    /// File for the picture; an older one is replaced. Only with FLOW, `--ports` or `--usage`. Default: `flows/FLOW.svg`,
+    /// `interfaces.svg` or `usage.svg` in the run's folder, `plots/FLOW-FIGURE.svg` in a sweep's.
     #[arg(long, value_name = "FILE", requires = "one picture")]
     pub(crate) out: Option<PathBuf>,
     /// The look.

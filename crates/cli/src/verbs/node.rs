@@ -1,4 +1,4 @@
-//! `constel node`: fails, stops and pauses nodes of a running lab.
+//! `constel node`: fails, stops, pauses and removes nodes of a running lab.
 
 use constel_api::NodeChange;
 use constel_api::answers::NodesSet;
@@ -18,6 +18,8 @@ pub(crate) fn run(args: &Node) -> Outcome {
         NodeVerb::Resume(of) => (NodeChange::Resume, of),
         NodeVerb::Fail(of) => (NodeChange::Fail, of),
         NodeVerb::Heal(of) => (NodeChange::Heal, of),
+        NodeVerb::Remove(of) => (NodeChange::Remove, of),
+        NodeVerb::Add(of) => (NodeChange::Add, of),
     };
     let lab = Lab::attach(&of.lab)?;
     let mut nodes = Vec::new();
@@ -41,6 +43,8 @@ fn text(answer: &NodesSet) -> String {
         NodeChange::Restart => "restarted",
         NodeChange::Pause => "paused",
         NodeChange::Resume => "resumed",
+        NodeChange::Remove => "removed",
+        NodeChange::Add => "added",
     };
     let mut text = String::new();
     for node in &answer.nodes {

@@ -43,6 +43,7 @@ fn text(shown: &Shown) -> String {
         .any(|node| node.norad_id.is_some() || node.catalogue_name.is_some());
     let changed = nodes.clone().any(|node| node.state.is_some());
     let forwards = nodes.clone().any(|node| node.forwarding.is_some());
+    let counted = nodes.clone().any(|node| node.usage.is_some());
     if let Some(own) = &shown.management {
         text.push_str(&format!(
             "management: this machine is {} on {}\n",
@@ -73,6 +74,14 @@ fn text(shown: &Shown) -> String {
             cells.push(output::or_dash(own.map(|own| own.answered)));
             cells.push(output::or_dash(own.map(output::dropped)));
         }
+        if counted {
+            let own = node.usage.unwrap_or_default();
+            let cpu_s = own.cpu_ns.map(|ns| format!("{:.1} s", ns as f64 / 1e9));
+            let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
+            cells.push(output::or_dash(cpu_s));
+            cells.push(output::or_dash(own.memory_bytes.map(mib)));
+            cells.push(output::or_dash(own.processes));
+        }
         cells
     };
     let rows: Vec<Vec<String>> = nodes.map(cells).collect();
@@ -88,6 +97,9 @@ fn text(shown: &Shown) -> String {
     }
     if forwards {
         head.extend(["FORWARDED", "ANSWERED", "DROPPED"]);
+    }
+    if counted {
+        head.extend(["CPU TIME", "MEMORY", "PROCESSES"]);
     }
     text.push_str(&output::table(&head, &rows));
     text
@@ -110,6 +122,7 @@ mod tests {
             management: None,
             forwarding,
             state: None,
+            usage: None,
         }
     }
 

@@ -3,7 +3,9 @@
 
 use std::fmt::{Display, Write as _};
 
-use constel_api::answers::{BoxShown, DirectionCounters, LabRow, Loads, Shown};
+use constel_api::answers::{
+    BoxShown, DirectionCounters, LabRow, Loads, NodeShown, NodeUsage, Shown,
+};
 use constel_link::{EdgeCounters, PlaneReport, PortId, Quantiles};
 use serde_json::Value;
 
@@ -105,6 +107,60 @@ impl Text {
         }
     }
 
+    /// Adds the resources that the programs of nodes use.
+    fn usage(&mut self, nodes: &[NodeShown]) {
+        let of = |read: fn(&NodeUsage) -> Option<u64>| -> Vec<(&str, u64)> {
+            let nodes = nodes.iter();
+            nodes
+                .filter_map(|node| Some((node.name.as_str(), read(node.usage.as_ref()?)?)))
+                .collect()
+        };
+        let cpu = of(|used| used.cpu_ns);
+        if !cpu.is_empty() {
+            let help = "Processor time of a node's programs.";
+            self.family("constel_node_cpu_seconds", "counter", "seconds", help);
+            for (node, ns) in cpu {
+                let name = "constel_node_cpu_seconds_total";
+                self.sample(name, &[("node", node)], ns as f64 / 1e9);
+            }
+        }
+        for (name, unit, help, values) in [
+            (
+                "constel_node_memory_bytes",
+                "bytes",
+                "Memory of a node's programs, their files in memory and their page cache.",
+                of(|used| used.memory_bytes),
+            ),
+            (
+                "constel_node_processes",
+                "",
+                "Processes and threads of a node.",
+                of(|used| used.processes),
+            ),
+        ] {
+            if !values.is_empty() {
+                self.family(name, "gauge", unit, help);
+            }
+            for (node, value) in values {
+                self.sample(name, &[("node", node)], value);
+            }
+        }
+        let ways = [
+            ("read", of(|used| used.read_bytes)),
+            ("written", of(|used| used.written_bytes)),
+        ];
+        if ways.iter().any(|(_, values)| !values.is_empty()) {
+            let help = "Bytes that a node's programs read from and wrote to block devices.";
+            self.family("constel_node_io_bytes", "counter", "bytes", help);
+        }
+        for (way, values) in ways {
+            for (node, bytes) in values {
+                let name = "constel_node_io_bytes_total";
+                self.sample(name, &[("node", node), ("way", way)], bytes);
+            }
+        }
+    }
+
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         let _ = write!(self.text, "{name}{{lab=\"{}\"", self.lab);
         for (label, value) in labels {
@@ -146,6 +202,7 @@ pub(crate) fn text(shown: &Shown, loads: &Loads, name: impl Fn(PortId) -> String
         }
         out.plane(plane);
     }
+    out.usage(shown.node_list.as_deref().unwrap_or_default());
     let ends: Vec<(String, String)> = loads
         .edges
         .iter()
@@ -326,6 +383,44 @@ constel_link_delivered_bytes_total{lab=\"a \\\"b\\\"\",from=\"n0/eth0\",to=\"n1/
 # EOF
 "
         );
+    }
+
+    #[test]
+    fn a_node_has_only_the_values_that_its_host_counts() {
+        let node = |name: &str, usage| NodeShown {
+            name: name.to_owned(),
+            kind: "host".to_owned(),
+            catalogue_name: None,
+            norad_id: None,
+            ipv4: [10, 0, 0, 1].into(),
+            ipv6: std::net::Ipv6Addr::LOCALHOST,
+            links: 1,
+            management: None,
+            forwarding: None,
+            state: None,
+            usage,
+        };
+        let used = NodeUsage {
+            cpu_ns: Some(1_500_000_000),
+            memory_bytes: Some(4_096),
+            processes: Some(2),
+            ..NodeUsage::default()
+        };
+        let mut out = Text {
+            text: String::new(),
+            lab: "l".to_owned(),
+        };
+        out.usage(&[node("a", Some(used)), node("b", None)]);
+        let samples = out.text.lines().filter(|line| !line.starts_with('#'));
+        assert_eq!(
+            samples.collect::<Vec<_>>(),
+            [
+                "constel_node_cpu_seconds_total{lab=\"l\",node=\"a\"} 1.5",
+                "constel_node_memory_bytes{lab=\"l\",node=\"a\"} 4096",
+                "constel_node_processes{lab=\"l\",node=\"a\"} 2",
+            ]
+        );
+        assert!(!out.text.contains("io_bytes"), "{}", out.text);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::io::{BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use constel_measure::plot::{Figure, Panel, Style};
-use constel_scenario::model::SampleMetric;
+use constel_scenario::model::{SampleMetric, Sampled};
 use constel_units::files;
 
 use super::Run;
@@ -16,7 +16,7 @@ use super::series::Series;
 use crate::error::Error;
 
 /// Curves of single interfaces; all others are one.
-const SINGLE: usize = 6;
+pub(super) const SINGLE: usize = 6;
 
 /// Columns of 64-bit numbers, little-endian.
 pub(super) struct Column {
@@ -54,10 +54,10 @@ impl Column {
     }
 }
 
-/// The metrics of interfaces, or of edges, that a folder of columns has, by the names of their columns.
-pub(super) fn metrics(folder: &Path, of_interfaces: bool) -> Vec<&'static str> {
+/// The metrics of a kind of objects that a folder of columns has, by the names of their columns.
+pub(super) fn metrics(folder: &Path, kind: Sampled) -> Vec<&'static str> {
     let all = SampleMetric::ALL.iter().copied();
-    all.filter(|metric| metric.of_interfaces() == of_interfaces)
+    all.filter(|metric| metric.kind() == kind)
         .map(SampleMetric::as_str)
         .filter(|name| folder.join(metric_file(name)).is_file())
         .collect()
@@ -105,13 +105,14 @@ fn names(folder: &Path) -> Result<(usize, BTreeMap<usize, String>), Error> {
     Ok((places.len(), named.collect()))
 }
 
-/// Reads a column of bytes and gives rates, Mbit/s: those of the places of `single`, and that of all other `named` ones.
-fn rates(
+/// Reads a column of counters and gives their growth per second, times the factor and by the divisor of a unit: those of
+/// the places of `single`, and the sum of those of `others`.
+pub(super) fn rates(
     folder: &Path,
     column: &str,
     width: usize,
-    single: &[usize],
-    others: &[usize],
+    (single, others): (&[usize], &[usize]),
+    (factor, divisor): (f64, f64),
 ) -> Result<Vec<Series>, Error> {
     let mut times = Column::open(folder.join("t_ns.i64"))?;
     let mut bytes = Column::open(folder.join(column))?;
@@ -125,10 +126,10 @@ fn rates(
             let groups = single.iter().map(std::slice::from_ref).chain([others]);
             for (series, group) in series.iter_mut().zip(groups) {
                 if length_s > 0.0 && !group.is_empty() {
-                    let bits = group.iter().map(moved).sum::<f64>() * 8.0;
+                    let grown = group.iter().map(moved).sum::<f64>() * factor;
                     // A difference belongs to the time in between.
                     let middle_s = (t_ns[0] as f64 + *then_ns as f64) / 2e9;
-                    series.put(middle_s, bits / length_s / 1e6);
+                    series.put(middle_s, grown / length_s / divisor);
                 }
             }
         }
@@ -138,7 +139,7 @@ fn rates(
 }
 
 /// Returns the final counters of a column by index.
-fn last(folder: &Path, column: &str, width: usize) -> Result<Vec<u64>, Error> {
+pub(super) fn last(folder: &Path, column: &str, width: usize) -> Result<Vec<u64>, Error> {
     let mut column = Column::open(folder.join(column))?;
     let (mut now, mut last) = (vec![0; width], vec![0; width]);
     while width > 0 && column.next(&mut now)? {
@@ -168,7 +169,8 @@ impl Run {
             ("tx_bytes.u64", "sent (Mbit/s)"),
             ("rx_bytes.u64", "received (Mbit/s)"),
         ] {
-            let series = rates(&folder, column, width, &places, &others)?;
+            // Mbit/s of bytes.
+            let series = rates(&folder, column, width, (&places, &others), (8.0, 1e6))?;
             let single = places
                 .iter()
                 .map(|place| (names[place].clone(), Style::Line));
@@ -257,7 +259,8 @@ mod tests {
         std::fs::write(folder.join("rx_bytes.u64"), cut).unwrap();
         let (width, names) = names(&folder).unwrap();
         assert_eq!((width, names.len()), (9, 8));
-        let series = rates(&folder, "tx_bytes.u64", width, &[8], &[1, 2]).unwrap();
+        let groups = (&[8][..], &[1, 2][..]);
+        let series = rates(&folder, "tx_bytes.u64", width, groups, (8.0, 1e6)).unwrap();
         assert_eq!(series[0].points(), [(0.025, 10.0), (0.1, 1.0)]);
         assert_eq!(series[1].points(), [(0.025, 0.00032), (0.1, 0.00016)]);
         let run = Run::open(dir.path()).unwrap();

@@ -74,7 +74,7 @@ const FILES: [&str; 7] = [
     "flows/f.csv",
     "paths.csv",
     "interfaces/index.csv",
-    // All columns of interfaces and of edges have the same bytes.
+    // All columns of interfaces, edges and used resources have the same bytes.
     "interfaces/t_ns.i64",
 ];
 
@@ -82,7 +82,7 @@ const FILES: [&str; 7] = [
 fn read_results(bytes: &[u8]) -> Result<(), Error> {
     let place = in_memory();
     let own = place.path().join("run");
-    for folder in ["flows", "interfaces", "edges"] {
+    for folder in ["flows", "interfaces", "edges", "usage"] {
         fs::create_dir_all(own.join(folder)).expect("room in memory");
     }
     let mut parts = bytes.splitn(FILES.len(), |byte| *byte == 0);
@@ -91,6 +91,7 @@ fn read_results(bytes: &[u8]) -> Result<(), Error> {
         fs::write(own.join(name), part).expect("room in memory");
         if name == "interfaces/index.csv" {
             fs::write(own.join("edges/index.csv"), part).expect("room in memory");
+            fs::write(own.join("usage/index.csv"), part).expect("room in memory");
         }
         if name.ends_with(".i64") {
             for column in [
@@ -99,6 +100,9 @@ fn read_results(bytes: &[u8]) -> Result<(), Error> {
                 "edges/t_ns.i64",
                 "edges/from.u64",
                 "edges/to.u64",
+                "usage/t_ns.i64",
+                "usage/cpu_ns.u64",
+                "usage/memory_bytes.u64",
             ] {
                 fs::write(own.join(column), part).expect("room in memory");
             }
@@ -111,10 +115,12 @@ fn read_results(bytes: &[u8]) -> Result<(), Error> {
         let rows = results::flow_rows("run", summary);
         assert!(rows.iter().all(|row| row.len() == results::COLUMNS.len()));
     }
-    for picture in [run.picture("f", None), run.ports_picture()]
-        .into_iter()
-        .flatten()
-    {
+    let pictures = [
+        run.picture("f", None),
+        run.ports_picture(),
+        run.usage_picture(),
+    ];
+    for picture in pictures.into_iter().flatten() {
         let picture = picture.svg(&Look::default());
         assert!(picture.starts_with("<svg"));
         assert!(!picture.chars().any(|c| c.is_control() && c != '\n'));

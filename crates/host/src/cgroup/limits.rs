@@ -90,6 +90,8 @@ pub struct LimitedGroups {
     groups: Vec<LabCgroup>,
     /// Parent of the groups of nodes with limited processor time, in cgroup v1.
     cpu: Option<LabCgroup>,
+    /// Parent of groups of nodes without any limit, in a cgroup2 that has no controllers: it counts processor time.
+    counting: Option<LabCgroup>,
     missing: Vec<&'static str>,
 }
 
@@ -140,11 +142,16 @@ impl LimitedGroups {
         }
         // A group of cgroup2 whose subgroups have limits must not have processes of its own.
         if let (Some(group), true, false) = (unified, with_nodes, in_unified.is_empty()) {
-            let on: Vec<_> = in_unified.iter().map(|name| format!("+{name}")).collect();
+            // Without limits, the controller `io` only counts.
+            let counts_io = group.path().join("io.stat").exists();
+            let on = in_unified.iter().chain(counts_io.then_some(&"io"));
+            let on: Vec<_> = on.map(|name| format!("+{name}")).collect();
             let path = group.path().join("cgroup.subtree_control");
             write_file(&path, &on.join(" ")).context(|| format!("write {}", path.display()))?;
             made.groups.retain(|other| other != group);
             made.groups.push(group.subgroup("others")?);
+        } else if with_nodes && in_unified.is_empty() {
+            made.counting = unified.cloned();
         }
         Ok(made)
     }
@@ -159,7 +166,8 @@ impl LimitedGroups {
             ..LimitedGroups::default()
         };
         let cpu = self.cpu.iter().filter(|_| limits.cpu_thousandths.is_some());
-        for group in self.groups.iter().chain(cpu) {
+        let above = self.groups.iter().chain(cpu).chain(&self.counting);
+        for group in above {
             // Next to the group `others`, if there is one.
             let lab = match group.path().file_name().and_then(|n| n.to_str()) {
                 Some("others") => LabCgroup::at(parent(group.path())?.to_owned()),

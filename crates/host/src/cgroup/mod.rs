@@ -7,6 +7,7 @@
 
 pub mod limits;
 mod tree;
+pub mod usage;
 
 use std::fs::{self, File};
 use std::io;

@@ -7,7 +7,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use constel_api::answers::{Applied, ChangeWord, ScenarioChange, ScenarioShown};
-use constel_api::{ApiError, ApplyOrder, ErrorCode, EventData};
+use constel_api::{ApiError, ApplyOrder, ErrorCode, EventData, NodeChange};
 use constel_link::EffectsChange;
 use constel_plan::{Blueprint, ChangeKind, Difference, Lab};
 use constel_scenario::{DiskFiles, Scenario};
@@ -56,6 +56,14 @@ impl View {
         answer.applied = true;
         if !found.changes.is_empty() {
             let file_form = Arc::clone(&lab.scenario);
+            // Nodes that leave stay in the topology, as failed ones.
+            let lab = match found.text_with_left(&accepted.lab.scenario, &file_form) {
+                None => lab,
+                Some(text) => {
+                    let all = accepted.lab.read_over(&order.file, text.as_bytes(), &files);
+                    all.map_err(|errors| bad(format!("the nodes that left do not fit:\n{errors}")))?
+                }
+            };
             let blueprint = self.blueprint_of(&accepted, lab, &found)?;
             let flows_only = found
                 .changes
@@ -63,6 +71,15 @@ impl View {
                 .all(|change| change.key.starts_with("traffic."));
             let from_ns = self.carry_out(&accepted, blueprint, &found)?;
             answer.from_ns = (!flows_only).then_some(from_ns);
+            for (names, change) in [
+                (&found.leaving, NodeChange::Remove),
+                (&found.returning, NodeChange::Add),
+            ] {
+                let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+                if !names.is_empty() {
+                    self.change_nodes(&names, change, false)?;
+                }
+            }
             self.record(order, file_form, &found)?;
         }
         Ok(answer)
@@ -222,6 +239,7 @@ impl View {
             inner.count += 1;
             inner.running = Some(file_form);
             inner.past.now_has(found.traffic.clone());
+            inner.past.left.clone_from(&found.left);
             inner.shown = ScenarioShown {
                 file: order.file.clone(),
                 folder: order.folder.clone(),

@@ -27,6 +27,8 @@ pub(super) struct Inner {
     pub(super) plans: Vec<(Vec<NodeId>, bool)>,
     pub(super) stopped: BTreeSet<NodeId>,
     pub(super) paused: BTreeSet<NodeId>,
+    /// Nodes that have left the lab; these are stopped and failed as well.
+    pub(super) removed: BTreeSet<NodeId>,
     pub(super) orders: Vec<Order>,
     /// Flows that were removed from the scenario, by name.
     pub(super) ended_flows: BTreeSet<String>,
@@ -81,6 +83,7 @@ impl NodesByHand {
     pub(crate) fn word(&self, node: NodeId) -> Option<&'static str> {
         let inner = self.lock();
         match () {
+            () if inner.removed.contains(&node) => Some("removed"),
             () if inner.stopped.contains(&node) => Some("stopped"),
             () if inner.paused.contains(&node) => Some("paused"),
             () if inner.failed.contains_key(&node) => Some("failed"),
@@ -97,7 +100,11 @@ impl NodesByHand {
         let stopped = inner.stopped.contains(&node);
         let paused = inner.paused.contains(&node);
         let failed = inner.failed.contains_key(&node);
+        let removed = inner.removed.contains(&node);
         match change {
+            NodeChange::Remove => Ok(!removed),
+            NodeChange::Add => Ok(removed),
+            _ if removed => Err("was removed: `add` brings it back"),
             NodeChange::Fail => Ok(!failed),
             NodeChange::Heal if stopped => Err("is stopped: `start` brings it back"),
             NodeChange::Heal => Ok(failed),

@@ -1,4 +1,4 @@
-//! Nodes that users fail, stop or pause by command.
+//! Nodes that users fail, stop, pause or remove by command.
 //!
 //! Links of a failed node are cut at once, as `link fail` does. From the next step that is planned on, the node is failed in
 //! the topology as by a failure of the scenario, so that stations choose other satellites. Programs are stopped and started by
@@ -15,6 +15,7 @@ use constel_api::{ApiError, ErrorCode, EventData, NodeChange};
 use constel_host::process::signal_members;
 use constel_link::Effects;
 use constel_plan::EdgeEnds;
+use constel_scenario::model::{Action, Flow, Name};
 use constel_topology::NodeId;
 use rustix::process::Signal;
 
@@ -72,8 +73,18 @@ impl View {
                 (answer.at_mono_ns, version) = self.fail_nodes(&nodes)?;
                 answer.processes = self.end_programs(&nodes)?;
             }
-            NodeChange::Start => {
+            NodeChange::Remove => {
+                self.end_flows_of(&answer.nodes);
+                (answer.at_mono_ns, version) = self.fail_nodes(&nodes)?;
+                answer.processes = self.end_programs(&nodes)?;
+                self.nodes.lock().removed.extend(&nodes);
+            }
+            NodeChange::Start | NodeChange::Add => {
                 self.start_programs(&nodes)?;
+                self.nodes
+                    .lock()
+                    .removed
+                    .retain(|node| !nodes.contains(node));
                 answer.links_from_ns = Some(self.heal_nodes(&nodes)?);
             }
             NodeChange::Restart => {
@@ -293,6 +304,21 @@ impl View {
             // The next step may be planned already.
             false => (now_ns / step_ns + 2) * step_ns,
         })
+    }
+
+    /// Ends the flows with an end in one of these nodes, so that their clients are not failed software.
+    fn end_flows_of(&self, nodes: &[String]) {
+        let in_them = |name: &Name| nodes.iter().any(|node| node == name.as_str());
+        let ends = |flow: &Flow| match (&flow.action, flow.action.ends()) {
+            (Action::Run(run), _) => in_them(&run.node),
+            (_, Some((from, to))) => in_them(from) || in_them(to),
+            _ => false,
+        };
+        let flows = self.steering.lock().past.flows.clone();
+        let ended = || flows.iter().filter(|flow| ends(flow));
+        let names = || ended().map(|flow| flow.name.to_string());
+        self.nodes.end_flows(names());
+        self.steering.unfollow(names());
     }
 
     /// Kills all processes in nodes, and has nothing start there. Returns their number.

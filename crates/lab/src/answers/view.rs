@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use constel_api::answers::{
     BriefEffects, EdgeShown, Forwarding, LabRow, LabState, LinkShown, Loads, ManagementShown,
-    NetworkShown, NodeForwarding, NodeShown, Paths, Routes, ScenarioShown, Shown,
+    NetworkShown, NodeForwarding, NodeShown, NodeUsage, Paths, Routes, ScenarioShown, Shown,
 };
 use constel_api::{ApiError, ErrorCode, LabReader, Subscription};
 use constel_drivers::relay::TransitCounts;
 use constel_drivers::{DriverError, Links};
+use constel_host::cgroup::usage::Usage;
 use constel_link::transit::Cause;
 use constel_link::{EffectsChange, PortId};
 use constel_plan::{AbsentMembers, Blueprint, ManualEffects};
@@ -28,6 +29,7 @@ use crate::failed::Failed;
 use crate::information::{Informant, News};
 use crate::nodes::cgroups::Cgroups;
 use crate::nodes::kernels::Kernels;
+use crate::nodes::usage::of_node;
 use crate::policy::PolicyDoor;
 use crate::watch::event_log::EventLog;
 
@@ -232,6 +234,16 @@ impl View {
     }
 }
 
+fn usage_of(used: Usage) -> NodeUsage {
+    NodeUsage {
+        cpu_ns: used.cpu_ns,
+        memory_bytes: used.memory_bytes,
+        read_bytes: used.read_bytes,
+        written_bytes: used.written_bytes,
+        processes: used.processes,
+    }
+}
+
 fn forwarding_of(counts: &TransitCounts) -> Forwarding {
     let dropped = Cause::ALL.into_iter().filter_map(|cause| {
         let count = counts.dropped_for(cause);
@@ -252,9 +264,10 @@ impl LabReader for View {
     fn show(&self) -> Shown {
         // The parts are taken out of the lock first: requests to the link plane below must not hold up the step
         // loop.
-        let (lab, kernels, snapshot, links) = self.with(|live| {
+        let (lab, kernels, snapshot, links, groups) = self.with(|live| {
             let (kernels, snapshot) = (live.kernels.clone(), live.snapshot.clone());
-            (self.row(live), kernels, snapshot, live.links.clone())
+            let (links, groups) = (live.links.clone(), live.groups.clone());
+            (self.row(live), kernels, snapshot, links, groups)
         });
         let management = kernels.as_ref().and_then(|kernels| {
             let lab = &kernels.blueprint.lab;
@@ -288,6 +301,10 @@ impl LabReader for View {
                         Some(forwarding_of(counts))
                     }),
                     state: self.nodes.word(node.id).map(str::to_owned),
+                    usage: groups.as_ref().and_then(|groups| {
+                        let used = of_node(groups, &kernels, node.id)?;
+                        Some(usage_of(used))
+                    }),
                 }
             };
             layout.nodes().iter().map(row).collect()

@@ -152,6 +152,10 @@ impl LabWriter for View {
         let id = find(&kernels.blueprint, node)?;
         let groups = self.with(|live| live.groups.clone());
         let name = &kernels.blueprint.lab.layout.node(id).name;
+        if self.nodes.word(id) == Some("removed") {
+            let error = format!("node '{name}' was removed: `constel node add` brings it back");
+            return Err(ApiError::new(ErrorCode::BadValue, error));
+        }
         kernels.entered(id);
         let door = kernels.node(id).door(name);
         let door = door.map_err(|error| failed(&error.into()))?;

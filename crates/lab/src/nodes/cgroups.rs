@@ -155,7 +155,14 @@ impl Cgroups {
         limited.map_or(0, LimitedGroups::killed_for_memory)
     }
 
-    /// Returns the paths of these cgroups.
+    /// Returns the cgroups that contain the programs of the node with that name alone; empty if it has none.
+    pub(crate) fn own(&self, node: &str) -> Vec<PathBuf> {
+        let groups = self.nodes.get(node).into_iter();
+        let groups = groups.flat_map(LimitedGroups::groups);
+        groups.map(|group| group.path().to_owned()).collect()
+    }
+
+    /// Returns the paths of all cgroups of its programs.
     pub(crate) fn paths(&self, node: &str) -> Vec<PathBuf> {
         let groups = self.of(node).into_iter();
         groups.map(|group| group.path().to_owned()).collect()

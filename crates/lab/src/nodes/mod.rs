@@ -18,3 +18,4 @@ pub(crate) mod settings;
 pub(crate) mod stackless;
 #[cfg(test)]
 mod tests;
+pub(crate) mod usage;

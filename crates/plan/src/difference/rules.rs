@@ -9,8 +9,7 @@ use super::Past;
 /// Keys of `link` that every driver has; the others but `mtu` are effects.
 const OF_EVERY_DRIVER: [&str; 4] = ["rate", "queue", "loss", "extra_delay"];
 
-pub(super) const NODES: &str =
-    "nodes, their interfaces and their links' ends are created when the lab starts";
+pub(super) const NODES: &str = "nodes, their interfaces and their links' ends are created when the lab starts; stations and hosts can leave, and return";
 
 pub(super) const ORBITS: &str = "orbits and pairs of satellites are fixed when the lab starts";
 

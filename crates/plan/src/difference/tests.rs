@@ -325,3 +325,51 @@ fn a_flow_of_a_pattern_is_told_as_one_that_is_written_out() {
     let after = row.after.as_deref().unwrap_or_default();
     assert!(after.contains("ping from london, to tokyo"), "{after}");
 }
+
+#[test]
+fn hosts_and_stations_leave_with_their_cables_and_return_unchanged() {
+    let text = SCENARIO
+        .split_inclusive('\n')
+        .filter(|line| !line.contains("name: more"));
+    let text: String = text.collect();
+    let host = "    h: {latitude: 51.5 deg, longitude: -0.1 deg}\n";
+    let cable = "  - {from: london, to: h, delay: 1 ms, link: {rate: 1 Gbit/s}}\n";
+    let gone = text
+        .replace(&format!("  hosts:\n{host}"), "")
+        .replace(&format!("  cables:\n{cable}"), "");
+    let (running, without) = (scenario(&text), scenario(&gone));
+    let mut past = past(&running, 5);
+    let found = Difference::between(&running, &without, &past);
+    let keys = [("ground.cables.london-h", None), ("ground.hosts.h", None)];
+    assert_eq!(rows(&found), keys);
+    let names = |list: &[Name]| -> Vec<String> { list.iter().map(ToString::to_string).collect() };
+    assert_eq!(names(&found.leaving), ["h"]);
+    // The topology still has all.
+    let all = found.text_with_left(&running, &without).unwrap();
+    let all = scenario(&all);
+    assert_eq!(rows(&Difference::between(&running, &all, &past)), []);
+
+    past.left.clone_from(&found.left);
+    let back = Difference::between(&without, &running, &past);
+    assert_eq!(rows(&back), keys);
+    assert_eq!(names(&back.returning), ["h"]);
+    assert_eq!(back.text_with_left(&all, &running), None);
+    let moved = scenario(&text.replace(
+        "{latitude: 51.5 deg, longitude: -0.1 deg}\n  cables",
+        "{latitude: 50 deg, longitude: -0.1 deg}\n  cables",
+    ));
+    let other = Difference::between(&without, &moved, &past);
+    let refused: Vec<_> = other.refused().map(|row| row.key.as_str()).collect();
+    assert_eq!(refused, ["ground.hosts.h"]);
+    // A node that never was in the lab cannot come.
+    let more = scenario(&text.replace(
+        host,
+        &format!("{host}    i: {{latitude: 1 deg, longitude: 1 deg}}\n"),
+    ));
+    assert_eq!(
+        Difference::between(&running, &more, &past)
+            .refused()
+            .count(),
+        1
+    );
+}

@@ -1,4 +1,4 @@
-//! Sampling of interfaces and edges while a lab runs.
+//! Sampling of interfaces, edges and used resources while a lab runs.
 
 use std::num::NonZeroU32;
 
@@ -6,7 +6,7 @@ use constel_units::TimeSpan;
 
 use super::{NodesNamed, Scenario, SourcePosition};
 use crate::glob::Glob;
-use crate::raw::SampleMetric;
+use crate::raw::{SampleMetric, Sampled};
 use crate::source::{Source, Span};
 
 /// The recorded metrics and the sampling interval.
@@ -18,6 +18,8 @@ pub struct Sampling {
     pub interfaces: Vec<NodesNamed>,
     /// Nodes whose outgoing edges are sampled; empty: none.
     pub edges: Vec<NodesNamed>,
+    /// Nodes whose used resources are sampled, as far as these are counted; empty: none.
+    pub usage: Vec<NodesNamed>,
     /// The recorded metrics, in order, each once.
     pub metrics: Vec<SampleMetric>,
 }
@@ -38,24 +40,43 @@ impl Sampling {
             every: TimeSpan::from_ns(1_000_000_000 / i64::from(hz.get())),
             interfaces: vec![all],
             edges: Vec::new(),
-            metrics: metrics.filter(|m| m.of_interfaces()).collect(),
+            usage: Vec::new(),
+            metrics: metrics
+                .filter(|m| m.kind() == Sampled::Interfaces)
+                .collect(),
         }
     }
 
     /// The metrics of interfaces that are recorded.
     pub fn of_interfaces(&self) -> impl Iterator<Item = SampleMetric> {
-        self.metrics.iter().copied().filter(|m| m.of_interfaces())
+        self.of(Sampled::Interfaces)
     }
 
     /// The metrics of edges that are recorded.
     pub fn of_edges(&self) -> impl Iterator<Item = SampleMetric> {
-        self.metrics.iter().copied().filter(|m| !m.of_interfaces())
+        self.of(Sampled::Edges)
+    }
+
+    /// The metrics of used resources that are recorded.
+    pub fn of_usage(&self) -> impl Iterator<Item = SampleMetric> {
+        self.of(Sampled::Usage)
+    }
+
+    fn of(&self, kind: Sampled) -> impl Iterator<Item = SampleMetric> {
+        let metrics = self.metrics.iter().copied();
+        metrics.filter(move |metric| metric.kind() == kind)
     }
 
     /// Whether the interfaces of a node are looked at.
     #[must_use]
     pub fn has_interfaces(&self, node: &str) -> bool {
         self.interfaces.iter().any(|one| one.glob.matches(node))
+    }
+
+    /// Whether the resources that a node uses are looked at.
+    #[must_use]
+    pub fn has_usage(&self, node: &str) -> bool {
+        self.usage.iter().any(|one| one.glob.matches(node))
     }
 
     /// Whether the edges that lead away from a node are looked at.

@@ -97,7 +97,7 @@ pub use routing::{
 pub use rules::{
     OneOrMore, PassOrDrop, PathPreset, RawAction, RawMatch, RawPath, RawRule, RawRuleFile,
 };
-pub use sample::{RawSample, SampleMetric};
+pub use sample::{RawSample, SampleMetric, Sampled};
 pub(crate) use spacecraft::numbered;
 pub use spacecraft::{
     Chief, FormationPreset, RawFormation, RawPositions, RelativeElements, RelativeState,
@@ -202,7 +202,7 @@ pub struct RawScenario {
     #[serde(default)]
     #[schemars(length(max = 10_000))]
     pub traffic: Vec<RawFlow>,
-    /// Metrics of interfaces and edges that are recorded while the lab runs.
+    /// Metrics of interfaces, edges and used resources that are recorded while the lab runs.
     pub sample: Option<RawSample>,
     /// Effect of a lost machine on a lab that runs on several. Default: `end`.
     #[serde(default)]

@@ -1,10 +1,10 @@
-//! `sample`: metrics of interfaces and edges that are recorded while a lab runs.
+//! `sample`: metrics of interfaces, edges and used resources that are recorded while a lab runs.
 
 use constel_units::TimeSpan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Metrics of interfaces and edges that are recorded while a lab runs, at regular intervals from lab time zero
+/// Metrics of interfaces, edges and used resources that are recorded while a lab runs, at regular intervals from lab time zero
 /// until all traffic has ended, and once more at the end. `constel results export` makes tables of them.
 /// Without this key nothing is recorded; `run --profile HZ` replaces it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -22,8 +22,12 @@ pub struct RawSample {
     /// Nodes whose outgoing edges are sampled. Default: all; `[]`: none.
     #[schemars(length(max = 10_000), inner(length(min = 1, max = 64)))]
     pub edges: Option<Vec<String>>,
+    /// Nodes whose used resources (processor time, memory, I/O, processes) are sampled. They are counted for containers
+    /// and nodes with `limits`, which have cgroups of their own. Default: all of these; `[]`: none.
+    #[schemars(length(max = 10_000), inner(length(min = 1, max = 64)))]
+    pub usage: Option<Vec<String>>,
     /// The recorded metrics. Default: all.
-    #[schemars(length(min = 1, max = 22))]
+    #[schemars(length(min = 1, max = 27))]
     pub metrics: Option<Vec<SampleMetric>>,
 }
 
@@ -35,7 +39,8 @@ fn one_second() -> TimeSpan {
 /// [`EdgeCounters`](constel_link::EdgeCounters).
 macro_rules! metrics {
     ($($(#[$doc:meta])* $metric:ident $name:literal,)*) => {
-        /// A recorded metric: counters of the kernel for interfaces, counters of the link plane for edges.
+        /// A recorded metric: counters of the kernel for interfaces, counters of the link plane for edges, and counters of
+        /// cgroups for the resources that nodes use.
         #[derive(
             Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
         )]
@@ -45,7 +50,7 @@ macro_rules! metrics {
         }
 
         impl SampleMetric {
-            /// All, those of interfaces first.
+            /// All: those of interfaces, then of edges, then of used resources.
             pub const ALL: &'static [Self] = &[$(Self::$metric,)*];
 
             /// The word in files, which is the name of its column.
@@ -104,13 +109,38 @@ metrics! {
     DroppedRemoved "dropped_removed",
     /// Edges: frames lost by the emulator, which did not keep up or had no buffer.
     DroppedByHost "dropped_by_host",
+    /// Usage: processor time of the node's programs since their start.
+    CpuNs "cpu_ns",
+    /// Usage: memory now, also of files in memory and of the page cache.
+    MemoryBytes "memory_bytes",
+    /// Usage: bytes read from block devices.
+    ReadBytes "read_bytes",
+    /// Usage: bytes written to block devices.
+    WrittenBytes "written_bytes",
+    /// Usage: processes and threads now.
+    Processes "processes",
+}
+
+/// The kinds of objects that have metrics; each is a folder of the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sampled {
+    /// Interfaces of nodes.
+    Interfaces,
+    /// Directions of links.
+    Edges,
+    /// Nodes, with the resources that their programs use.
+    Usage,
 }
 
 impl SampleMetric {
-    /// Whether it is of interfaces; else it is of edges.
+    /// Returns the kind of objects that have it.
     #[must_use]
-    pub fn of_interfaces(self) -> bool {
-        self <= Self::TxDropped
+    pub fn kind(self) -> Sampled {
+        match self {
+            own if own <= Self::TxDropped => Sampled::Interfaces,
+            own if own >= Self::CpuNs => Sampled::Usage,
+            _ => Sampled::Edges,
+        }
     }
 }
 
@@ -130,7 +160,7 @@ mod tests {
         for metric in SampleMetric::ALL {
             let name = metric.as_str();
             let is_counter = EdgeCounters::default().get(name).is_some();
-            let is_other = metric.of_interfaces() || others.contains(metric);
+            let is_other = metric.kind() != Sampled::Edges || others.contains(metric);
             assert_ne!(is_counter, is_other, "{name}");
             // Files have the same word as the column.
             assert_eq!(serde_json::to_value(metric).unwrap(), name);

@@ -3,7 +3,7 @@
 use crate::diagnostic::Diagnostics;
 use crate::model::{NodesNamed, Sampling};
 use crate::parse::Parsed;
-use crate::raw::SampleMetric;
+use crate::raw::{SampleMetric, Sampled};
 use crate::walk::Seg::{Index, Key};
 
 /// Checks the sampling; errors go to `errors`. Whether such nodes exist is known when the plan is made.
@@ -32,16 +32,17 @@ pub(super) fn resolve(parsed: &Parsed, errors: &mut Diagnostics) -> Option<Sampl
         };
         given.iter().enumerate().map(written).collect()
     };
-    let of_interfaces = metrics.iter().any(|m| m.of_interfaces());
-    let of_edges = metrics.iter().any(|m| !m.of_interfaces());
-    let interfaces = named("interfaces", &raw.interfaces, of_interfaces);
-    let edges = named("edges", &raw.edges, of_edges);
+    let any = |kind| metrics.iter().any(|metric| metric.kind() == kind);
+    let interfaces = named("interfaces", &raw.interfaces, any(Sampled::Interfaces));
+    let edges = named("edges", &raw.edges, any(Sampled::Edges));
+    let usage = named("usage", &raw.usage, any(Sampled::Usage));
     let mut metrics = metrics.to_vec();
     metrics.sort_unstable();
     Some(Sampling {
         every: raw.every,
         interfaces,
         edges,
+        usage,
         metrics,
     })
 }

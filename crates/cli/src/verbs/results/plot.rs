@@ -12,13 +12,13 @@ use crate::args::{PictureFormat, PictureLook, PlotRun, Quantity};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
-/// Plots the flows with samples, one of them, interfaces, or the figures of a sweep; prints the names of the files.
+/// Plots the flows with samples, one of them, interfaces, used resources, or the figures of a sweep; prints the names of the files.
 pub(super) fn run(args: &PlotRun) -> Outcome {
     let files = Files::of(&args.look)?;
     if let Some((folder, pictures)) = pictures_of_sweep(&args.run)? {
-        if args.flow.is_some() || args.ports || args.only.is_some() {
+        if args.flow.is_some() || args.ports || args.usage || args.only.is_some() {
             return Err(Failure::Usage(format!(
-                "{} is a sweep: all its figures are drawn; leave out FLOW, --ports and --only",
+                "{} is a sweep: all its figures are drawn; leave out FLOW, --ports, --usage and --only",
                 args.run.display()
             )));
         }
@@ -28,6 +28,11 @@ pub(super) fn run(args: &PlotRun) -> Outcome {
     if args.ports {
         let own = run.dir().join("interfaces");
         let picture = run.ports_picture()?.svg(&files.look);
+        return files.draw(&picture, &own, args.out.as_deref());
+    }
+    if args.usage {
+        let own = run.dir().join("usage");
+        let picture = run.usage_picture()?.svg(&files.look);
         return files.draw(&picture, &own, args.out.as_deref());
     }
     let flows = match &args.flow {

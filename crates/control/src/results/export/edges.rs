@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use constel_scenario::model::Sampled;
+
 use super::super::ports::{Column as Counted, index, metric_file, metrics};
 use super::columns::{CHUNK_ROWS, Column, Kind, Source, Values};
 use crate::error::Error;
@@ -17,7 +19,7 @@ pub(super) struct Edges {
 impl Edges {
     pub(super) fn open(folder: &Path) -> Result<Self, Error> {
         let ports = index(folder)?.into_iter();
-        let metrics = metrics(folder, false);
+        let metrics = metrics(folder, Sampled::Edges);
         let own = [
             ("t_ns", Kind::Integer),
             ("from", Kind::Text),

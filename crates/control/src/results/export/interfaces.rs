@@ -1,6 +1,8 @@
-//! Counters of interfaces: a row for each instant and interface.
+//! Counters of interfaces, or of the resources that nodes use: a row for each instant and interface, or node.
 
 use std::path::Path;
+
+use constel_scenario::model::Sampled;
 
 use super::super::ports::{Column as Counted, index, metric_file, metrics};
 use super::columns::{CHUNK_ROWS, Column, Kind, Source, Values};
@@ -8,6 +10,8 @@ use crate::error::Error;
 
 pub(super) struct Interfaces {
     columns: Vec<Column>,
+    /// Whether the places are interfaces, with ports.
+    has_ports: bool,
     /// Node and port of each place.
     places: Vec<(String, String)>,
     times: Counted,
@@ -15,19 +19,22 @@ pub(super) struct Interfaces {
 }
 
 impl Interfaces {
-    pub(super) fn open(folder: &Path) -> Result<Self, Error> {
+    pub(super) fn open(folder: &Path, kind: Sampled) -> Result<Self, Error> {
+        let has_ports = kind == Sampled::Interfaces;
         let places = index(folder)?;
-        let names = metrics(folder, true);
+        let names = metrics(folder, kind);
         let open = |name: &&str| Counted::open(folder.join(metric_file(name)));
         let own = [
             ("t_ns", Kind::Integer),
             ("node", Kind::Text),
             ("port", Kind::Text),
         ];
-        let own = own.iter().map(|(name, kind)| Column::new(name, *kind));
+        let own = own.iter().filter(|(name, _)| has_ports || *name != "port");
+        let own = own.map(|(name, kind)| Column::new(name, *kind));
         let counted = names.iter().map(|name| Column::new(name, Kind::Integer));
         Ok(Self {
             columns: own.chain(counted).collect(),
+            has_ports,
             places,
             times: Counted::open(folder.join("t_ns.i64"))?,
             counters: names.iter().map(open).collect::<Result<_, _>>()?,
@@ -69,13 +76,11 @@ impl Source for Interfaces {
         if times.is_empty() {
             return Ok(None);
         }
-        let own = [
-            Values::Integer(times),
-            Values::Text(nodes),
-            Values::Text(ports),
-        ];
+        let ports = self.has_ports.then_some(Values::Text(ports));
+        let own = [Values::Integer(times), Values::Text(nodes)];
         Ok(Some(
             own.into_iter()
+                .chain(ports)
                 .chain(counted.into_iter().map(Values::Integer))
                 .collect(),
         ))

@@ -11,6 +11,7 @@ mod text;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use constel_scenario::model::Sampled;
 use constel_units::Utc;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,8 @@ use columns::{Failed, Source};
 const INTERFACES: &str = "interfaces";
 /// The table of the effects and counters of edges, of runs with samples of them.
 const EDGES: &str = "edges";
+/// The table of the resources that nodes use, of runs with samples of them.
+const USAGE: &str = "usage";
 /// The table of satellites that served each station over time.
 const HANDOVERS: &str = "handovers";
 /// The table of the flows' paths with their durations.
@@ -71,12 +74,13 @@ pub struct Exported {
     pub bytes: u64,
 }
 
-/// The tables that a run has: `interfaces` and `edges` of runs with samples, `handovers`, `paths`, `series`, and flows with samples by name.
+/// The tables that a run has: `interfaces`, `edges` and `usage` of runs with samples, `handovers`, `paths`, `series`, and flows with samples by name.
 #[must_use]
 pub fn tables(run: &Run) -> Vec<String> {
     let own = [
         (INTERFACES, "interfaces/index.csv"),
         (EDGES, "edges/index.csv"),
+        (USAGE, "usage/index.csv"),
         (HANDOVERS, "events.ndjson"),
         (PATHS, "paths.csv"),
         (SERIES, "series.csv"),
@@ -103,7 +107,14 @@ pub fn export(run: &Run, table: &str, file: &Path, format: Format) -> Result<Exp
     }
     let head = run.head()?;
     let mut source: Box<dyn Source> = match table {
-        INTERFACES => Box::new(interfaces::Interfaces::open(&run.dir().join(INTERFACES))?),
+        INTERFACES => {
+            let folder = run.dir().join(INTERFACES);
+            Box::new(interfaces::Interfaces::open(&folder, Sampled::Interfaces)?)
+        }
+        USAGE => {
+            let folder = run.dir().join(USAGE);
+            Box::new(interfaces::Interfaces::open(&folder, Sampled::Usage)?)
+        }
         EDGES => Box::new(edges::Edges::open(&run.dir().join(EDGES))?),
         HANDOVERS => Box::new(handovers::Handovers::of(run)?),
         PATHS => Box::new(rows::Rows::open(run.dir().join("paths.csv"))?),

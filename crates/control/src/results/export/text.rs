@@ -29,7 +29,7 @@ pub(super) fn influx(source: &mut dyn Source, about: &About, out: File) -> Resul
     let mut out = BufWriter::new(out);
     let columns = source.columns().to_vec();
     let measurement = match about.table.as_str() {
-        "interfaces" | "edges" | "handovers" | "paths" | "series" => {
+        "interfaces" | "edges" | "usage" | "handovers" | "paths" | "series" => {
             format!("constel_{},lab={}", about.table, tag(&about.lab))
         }
         flow => format!("constel_flow,lab={},flow={}", tag(&about.lab), tag(flow)),

@@ -54,7 +54,9 @@ impl Stages<'_> {
             .or(scenario.sampling.as_ref())
             .map(|wanted| {
                 let (kernels, links) = (&self.fabric.kernels, &self.fabric.handle);
-                Sampler::begin(wanted, kernels, links, self.context.results.dir())
+                let groups = &self.fabric.launcher.cgroups;
+                let results = self.context.results.dir();
+                Sampler::begin(wanted, kernels, groups, links, results)
             })
             .transpose()?;
         let mut lab_time = lab_time_of(&self.context, self.fabric, (self.helpers, self.containers));

@@ -46,6 +46,14 @@ fn until<T>(mut ask: impl FnMut() -> Option<T>) -> T {
 
 /// Runs the lab on paper, and asks it from another thread while lab time runs.
 fn while_it_runs<T: Send>(ask: impl FnOnce(&mut Client) -> T + Send) -> (T, tempfile::TempDir) {
+    while_it_runs_text(&text(), ask)
+}
+
+/// Runs another scenario on paper, and asks it as [`while_it_runs`] does.
+fn while_it_runs_text<T: Send>(
+    text: &str,
+    ask: impl FnOnce(&mut Client) -> T + Send,
+) -> (T, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let stop = Arc::<AtomicBool>::default();
     let socket = folder.path().join("run/paper");
@@ -58,7 +66,7 @@ fn while_it_runs<T: Send>(ask: impl FnOnce(&mut Client) -> T + Send) -> (T, temp
             ask(&mut client)
         });
         let paper = Paper::default();
-        let run = run_text(&paper, folder.path(), &stop, &Silent, None, (&text(), None));
+        let run = run_text(&paper, folder.path(), &stop, &Silent, None, (text, None));
         run.0.unwrap();
         asking.join()
     });
@@ -205,4 +213,44 @@ fn stations_are_attached_detached_and_follow_their_policy_again() {
     let log = copy_of(folder.path(), "events.ndjson").unwrap();
     let set = log.lines().filter(|line| line.contains("\"stations-set\""));
     assert_eq!(set.count(), 5);
+}
+
+#[test]
+fn a_station_leaves_the_lab_and_returns() {
+    let kept = text();
+    // A station of its own is an entry that can leave.
+    let own = "ground:\n  stations:\n    gone: {latitude: 10 deg, longitude: 20 deg}\n";
+    let with = kept.replace("ground:\n", own);
+    let ((), folder) = while_it_runs_text(&with, |client| {
+        until(|| satellite_of(client, "gone"));
+        assert!(client.apply(order(&kept, false)).unwrap().applied);
+        until(|| satellite_of(client, "gone").is_none().then_some(()));
+        let state = |client: &mut Client| {
+            let nodes = client.show().unwrap().node_list.unwrap();
+            let node = nodes.into_iter().find(|node| node.name == "gone");
+            node.unwrap().state
+        };
+        assert_eq!(state(client).as_deref(), Some("removed"));
+        let names = || vec!["gone".to_owned()];
+        let refused = client.set_nodes(names(), NodeChange::Heal, false);
+        assert!(refused.unwrap_err().to_string().contains("was removed"));
+        // The rest of the scenario still changes, and the lab is the same.
+        let slower = kept.replace("rate: 50 Mbit/s", "rate: 5 Mbit/s");
+        assert!(client.apply(order(&slower, false)).unwrap().applied);
+        assert_eq!(state(client).as_deref(), Some("removed"));
+        assert!(client.apply(order(&with, false)).unwrap().applied);
+        until(|| satellite_of(client, "gone"));
+        assert_eq!(state(client), None);
+        // The verbs are the same mechanism.
+        client
+            .set_nodes(names(), NodeChange::Remove, false)
+            .unwrap();
+        until(|| satellite_of(client, "gone").is_none().then_some(()));
+        client.set_nodes(names(), NodeChange::Add, false).unwrap();
+        until(|| satellite_of(client, "gone"));
+    });
+    let events = copy_of(folder.path(), "events.ndjson").unwrap();
+    for change in ["\"remove\"", "\"add\""] {
+        assert_eq!(events.matches(change).count(), 2, "{change}: {events}");
+    }
 }

@@ -1,9 +1,10 @@
-//! The sampling of interfaces and edges while a lab runs, as columns: files of 64-bit integers, little-endian. One
+//! The sampling of interfaces, edges and used resources while a lab runs, as columns: files of 64-bit integers, little-endian. One
 //! thread samples at whole multiples of the interval from lab time zero on, and once more at the end.
 
 mod columns;
 mod edges;
 mod interfaces;
+mod usage;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,25 +16,29 @@ use constel_scenario::model::Sampling;
 
 use crate::clock::LabClock;
 use crate::error::EngineError;
+use crate::nodes::cgroups::Cgroups;
 use crate::nodes::kernels::Kernels;
 use edges::Edges;
 use interfaces::Interfaces;
+use usage::Usages;
 
 /// The samplers of a lab, and their files.
 pub(crate) struct Sampler {
     every: Duration,
     interfaces: Option<Interfaces>,
     edges: Option<Edges>,
+    usage: Option<Usages>,
 }
 
 impl Sampler {
-    /// Creates the folders `interfaces` and `edges` of the results, and opens sockets in the sampled nodes.
+    /// Creates the folders `interfaces`, `edges` and `usage` of the results, and opens sockets in the sampled nodes.
     ///
     /// # Errors
     /// The refusal of the host.
     pub(crate) fn begin(
         wanted: &Sampling,
-        kernels: &Kernels,
+        kernels: &Arc<Kernels>,
+        groups: &Arc<Cgroups>,
         links: &Arc<dyn Links>,
         results: &Path,
     ) -> Result<Self, EngineError> {
@@ -44,10 +49,14 @@ impl Sampler {
         let edges = (!wanted.edges.is_empty())
             .then(|| Edges::begin(wanted, layout, Arc::clone(links), results))
             .transpose()?;
+        let usage = (!wanted.usage.is_empty())
+            .then(|| Usages::begin(wanted, kernels, groups, results))
+            .transpose()?;
         Ok(Self {
             every: Duration::from_nanos(wanted.every.ns().unsigned_abs()),
             interfaces,
             edges,
+            usage: usage.flatten(),
         })
     }
 
@@ -88,12 +97,16 @@ impl Sampler {
         if let Some(edges) = &mut self.edges {
             edges.look(t_ns)?;
         }
+        if let Some(usage) = &mut self.usage {
+            usage.look(t_ns)?;
+        }
         Ok(())
     }
 
     fn finish(self) -> Result<(), EngineError> {
         self.interfaces.map_or(Ok(()), Interfaces::finish)?;
-        self.edges.map_or(Ok(()), Edges::finish)
+        self.edges.map_or(Ok(()), Edges::finish)?;
+        self.usage.map_or(Ok(()), Usages::finish)
     }
 }
 

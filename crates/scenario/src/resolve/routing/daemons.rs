@@ -108,16 +108,18 @@ fn check_protocol(
     }
     if software == Software::Frr
         && parsed.raw.routing.systems.is_some()
-        && parsed.raw.routing.families.contains(&Family::Ipv6)
+        && !parsed.raw.routing.families.contains(&Family::Ipv4)
     {
         let error = parsed
             .error_at_key(
                 &[Key("routing"), Key("systems")],
                 "no-such-protocol",
-                "FRR routes no IPv6 between systems in a lab",
+                "FRR routes IPv6 between systems only beside IPv4",
             )
-            .with_reason("FRR 8.4.4's sessions of BGP over link-local addresses do not come up")
-            .with_suggestion("set `families: [ipv4]`, or `daemon: bird`");
+            .with_reason(
+                "FRR 8.4.4's sessions of BGP over link-local addresses do not come up, so IPv4's carry both",
+            )
+            .with_suggestion("set `families: [ipv4, ipv6]`, or `daemon: bird`");
         errors.push(error);
     }
     // FRR's IS-IS has no point-to-multipoint, and its OSPFv3 none before version 10.
