@@ -211,7 +211,7 @@ fn a_machine_that_cannot_answer_is_named_with_the_reason() {
         let right_key = machine.ask(&question("exec"), Vec::new());
         assert_eq!(right_key.stdout, b"never\n");
     });
-    // Its address stays in the store.
+    // The store keeps the address of the first one.
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     drop(std::mem::replace(&mut machine.requests, other));
     let refused = machine.ask(&question("exec"), Vec::new());
