@@ -424,8 +424,8 @@ pub(crate) struct Cp {
     pub(crate) from: String,
     /// Target: `NODE:PATH`, or a path of this host; `-` writes a tar archive to standard output.
     pub(crate) to: String,
-    /// Store of a lab on several machines: `etcd://HOST:PORT`, or the path of a folder. Copies at most 64 MiB to or from the
-    /// machine that has the node.
+    /// Store of a lab on several machines: `etcd://HOST:PORT`, or the path of a folder. Copies to or from the machine that
+    /// has the node.
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<constel_cluster::store::StoreLocation>,
     /// For requests of another machine: skipped files are listed and are not a failure here, because the requesting process
@@ -445,7 +445,7 @@ pub(crate) struct Shell {
     /// Name of the node.
     pub(crate) node: String,
     /// Store of a lab on several machines: `etcd://HOST:PORT`, or the path of a folder. The shell runs on the machine that has
-    /// the node; its input and output pass through the store.
+    /// the node.
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<constel_cluster::store::StoreLocation>,
 }

@@ -179,15 +179,20 @@ fn across(
         let put = put(reader);
         (result_of(packing), put)
     });
-    let broken = |error: &Error| error.to_string().ends_with(BROKEN);
     match (got, put) {
-        (Err(got), Err(put)) if broken(&got) => Err(put),
+        (Err(got), Err(put)) if only_stopped(&got) => Err(put),
         (Err(got), _) => Err(got),
         (Ok(mut got), put) => put.map(|put| {
             got.left_out.extend(put.left_out);
             got
         }),
     }
+}
+
+/// Returns whether the error of a side that packs only reports that the other side has stopped reading.
+#[must_use]
+pub fn only_stopped(error: &Error) -> bool {
+    error.to_string().ends_with(BROKEN)
 }
 
 /// The end of an error message that only reports that the other side has stopped.

@@ -26,7 +26,7 @@ pub(crate) struct Agent {
     /// Threads that build nodes in parallel. Default: one per processor, at most four.
     #[arg(long, value_name = "N")]
     pub(crate) workers: Option<NonZeroU32>,
-    /// Interface, and optionally UDP port, on which this machine receives data from the others. Default port: a free one.
+    /// Interface, and optionally port, on which this machine receives frames (UDP) and commands (TCP). Default port: a free one.
     /// Without this flag the machine opens no port, and clocks are compared through the store.
     #[arg(long, value_name = "INTERFACE[:PORT]")]
     pub(crate) underlay: Option<Listen>,

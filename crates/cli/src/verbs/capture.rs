@@ -85,7 +85,7 @@ fn elsewhere(args: &Capture, store: &StoreLocation) -> Outcome {
     ];
     let verb = ["capture".to_owned(), "--write=-".to_owned()].into_iter();
     let verb: Vec<String> = verb.chain(flags.into_iter().flatten()).collect();
-    let said = match far.run(&verb, std::slice::from_ref(&args.of), &[], false)? {
+    let said = match far.run(&verb, std::slice::from_ref(&args.of))? {
         Ok(said) => said,
         Err(exit) => return Ok(exit),
     };

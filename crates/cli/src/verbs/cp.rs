@@ -1,15 +1,16 @@
 //! `constel cp`: copies files and folders into and out of nodes.
 
-use std::io::{self, Write};
+use std::io;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread;
 
-use constel_cluster::agent::labs::MOST_BYTES;
+use constel_cluster::agent::labs::Written;
 use constel_cluster::store::StoreLocation as StorePlace;
-use constel_control::copy::{CopySide, pack_here, unpack_here};
+use constel_control::copy::{CopySide, only_stopped, pack_here, unpack_here};
 use constel_control::{Copied, Lab, require_privilege};
-use constel_units::files;
 
-use super::there::Far;
+use super::there::{Far, Said};
 use crate::args::Cp;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -44,94 +45,123 @@ pub(crate) fn run(args: &Cp) -> Outcome {
     tell(args, &copied, to_stdout)
 }
 
-/// Copies from or to a node of a lab on several machines, as a tar archive through their store.
+/// Copies from or to a node of a lab on several machines. One end of the connection to the node's machine packs a tar archive
+/// while the other unpacks it.
 fn elsewhere(args: &Cp, store: &StorePlace) -> Outcome {
-    let verb = ["cp".to_owned(), "--left-out-is-no-failure".to_owned()];
-    let (copied, to_stdout, far_words) = match (side(&args.from), side(&args.to)) {
+    match (side(&args.from), side(&args.to)) {
         (Side::Node(node, from), Side::Other(to)) => {
             refuse_both(args, to == CopySide::Tar)?;
-            let far = Far::of(store, &args.lab, &node)?;
-            let source = format!("{node}:{}", from.display());
-            let said = match far.run(&verb, &[source, "-".to_owned()], &[], true)? {
-                Ok(said) => said,
-                Err(exit) => return Ok(exit),
-            };
-            if said.cut {
-                return Err(too_large());
-            }
-            match to {
-                CopySide::Tar => {
-                    io::stdout().lock().write_all(&said.stdout)?;
-                    (Copied::default(), true, said.stderr)
-                }
-                CopySide::Host(to) => {
-                    let copied = unpack_here(said.stdout.as_slice(), &from, &to)?;
-                    (copied, false, said.stderr)
-                }
-            }
+            copy_from(
+                args,
+                &Far::of(store, &args.lab, &node)?,
+                (&node, &from),
+                &to,
+            )
         }
         (Side::Other(from), Side::Node(node, to)) => {
-            let far = Far::of(store, &args.lab, &node)?;
-            let mut archive = Vec::new();
-            let (copied, folder) = match from {
-                CopySide::Tar => {
-                    archive = files::read_all(io::stdin().lock(), MOST_BYTES).map_err(large)?;
-                    (Copied::default(), to)
-                }
-                CopySide::Host(from) => {
-                    let (folder, name) = match far_target(&far, &node, &from, &to)? {
-                        Ok(target) => target,
-                        Err(exit) => return Ok(exit),
-                    };
-                    let mut capped = Capped(&mut archive);
-                    let packed = pack_here(&from, &name, &mut capped);
-                    if archive.len() as u64 > MOST_BYTES {
-                        return Err(too_large());
-                    }
-                    (packed?, folder)
-                }
-            };
-            let target = format!("{node}:{}", folder.display());
-            match far.run(&verb, &["-".to_owned(), target], &archive, true)? {
-                Ok(said) => (copied, false, said.stderr),
-                Err(exit) => return Ok(exit),
-            }
+            copy_to(args, &Far::of(store, &args.lab, &node)?, &from, (&node, to))
         }
-        (Side::Node(..), Side::Node(..)) => return Err(both()),
-        (Side::Other(_), Side::Other(_)) => return Err(neither()),
+        (Side::Node(..), Side::Node(..)) => Err(both()),
+        (Side::Other(_), Side::Other(_)) => Err(neither()),
+    }
+}
+
+/// The verb on the node's machine.
+fn far_verb() -> [String; 2] {
+    ["cp".to_owned(), "--left-out-is-no-failure".to_owned()]
+}
+
+fn copy_from(args: &Cp, far: &Far, (node, from): (&str, &Path), to: &CopySide) -> Outcome {
+    let source = format!("{node}:{}", from.display());
+    let words = [source, "-".to_owned()];
+    let (received, copied) = match to {
+        CopySide::Tar => {
+            let received = far.receive(&far_verb(), &words, io::stdout())?;
+            let copied = received.refused.as_ref().map_or(Ok(()), |error| {
+                Err(anyhow::anyhow!(
+                    "standard output cannot be written: {error}"
+                ))
+            });
+            (
+                received,
+                copied.map(|()| Copied::default()).map_err(Failure::from),
+            )
+        }
+        CopySide::Host(to) => {
+            let (reader, writer) = io::pipe()?;
+            thread::scope(|scope| {
+                let unpacking = scope.spawn(|| unpack_here(reader, from, to));
+                let received = far.receive(&far_verb(), &words, writer);
+                let copied = unpacking
+                    .join()
+                    .unwrap_or_else(|panic| resume_unwind(panic));
+                received.map(|received| (received, copied.map_err(Failure::from)))
+            })?
+        }
     };
-    let copied = tell(args, &copied, to_stdout)?;
-    // If the copy succeeded, the other machine's messages are the skipped files.
-    Ok(match far_words.is_empty() {
-        true => copied,
+    let said = String::from_utf8_lossy(&received.errors);
+    match (received.exit, received.refused.is_some()) {
+        // The error of the side that stopped explains the end of the other one.
+        (_, true) | (Some(0), _) => {
+            let copied = copied?;
+            output::tell(&said);
+            finished(args, &copied, *to == CopySide::Tar, said.is_empty())
+        }
+        (Some(exit), false) => {
+            output::tell(&said);
+            Ok(Exit::of_command(exit))
+        }
+        (None, false) => Ok(Exit::Interrupted),
+    }
+}
+
+fn copy_to(args: &Cp, far: &Far, from: &CopySide, (node, to): (&str, PathBuf)) -> Outcome {
+    let words = |folder: &Path| ["-".to_owned(), format!("{node}:{}", folder.display())];
+    let mut said = Said::default();
+    let mut hear = |written: Written<'_>| said.hear(written);
+    let (exit, packed) = match from {
+        CopySide::Tar => {
+            let input = Box::new(io::stdin());
+            let exit = far.ask(&far_verb(), &words(&to), input, &mut hear)?;
+            (exit, Ok(Copied::default()))
+        }
+        CopySide::Host(from) => {
+            let (folder, name) = match far_target(far, node, from, &to)? {
+                Ok(target) => target,
+                Err(exit) => return Ok(exit),
+            };
+            let (reader, writer) = io::pipe()?;
+            thread::scope(|scope| {
+                let packing = scope.spawn(|| pack_here(from, &name, writer));
+                let exit = far.ask(&far_verb(), &words(&folder), Box::new(reader), &mut hear);
+                let packed = packing.join().unwrap_or_else(|panic| resume_unwind(panic));
+                exit.map(|exit| (exit, packed))
+            })?
+        }
+    };
+    let said = String::from_utf8_lossy(&said.stderr);
+    match (exit, packed) {
+        (None, _) => Ok(Exit::Interrupted),
+        (Some(_), Err(error)) if !only_stopped(&error) => Err(error.into()),
+        (Some(0), packed) => {
+            let packed = packed?;
+            output::tell(&said);
+            finished(args, &packed, false, said.is_empty())
+        }
+        (Some(exit), _) => {
+            output::tell(&said);
+            Ok(Exit::of_command(exit))
+        }
+    }
+}
+
+/// Prints the result of a copy that succeeded. Messages of the other machine are skipped files then.
+fn finished(args: &Cp, copied: &Copied, to_stdout: bool, is_whole: bool) -> Outcome {
+    let exit = tell(args, copied, to_stdout)?;
+    Ok(match is_whole {
+        true => exit,
         false => Exit::Failed,
     })
-}
-
-/// An archive in memory that accepts one byte more than the store transfers.
-struct Capped<'a>(&'a mut Vec<u8>);
-
-impl Write for Capped<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let room = (MOST_BYTES + 1).saturating_sub(self.0.len() as u64);
-        let taken = bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX));
-        if taken == 0 && !bytes.is_empty() {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        self.0.extend(&bytes[..taken]);
-        Ok(taken)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-fn large(error: io::Error) -> Failure {
-    match error.kind() {
-        io::ErrorKind::FileTooLarge => too_large(),
-        _ => error.into(),
-    }
 }
 
 /// Returns the target folder in the node and the name of the copy there, by the same rules as on this host.
@@ -150,8 +180,7 @@ fn far_target(
     let look = r#"if test -d "$1"; then echo into; elif test -d "$2"; then echo as; fi"#;
     let [to_text, parent_text] = [to, parent].map(|path| path.display().to_string());
     let args = [node, "--", "sh", "-c", look, "sh", &to_text, &parent_text];
-    let said = far.run(&["exec".to_owned()], &args.map(str::to_owned), &[], true)?;
-    let said = match said {
+    let said = match far.run(&["exec".to_owned()], &args.map(str::to_owned))? {
         Ok(said) => said,
         Err(exit) => return Ok(Err(exit)),
     };
@@ -166,13 +195,6 @@ fn far_target(
             parent.display()
         ))),
     }
-}
-
-fn too_large() -> Failure {
-    Failure::Failed(anyhow::anyhow!(
-        "as a tar archive it is larger than the {} MiB that go through the store; nothing was copied",
-        MOST_BYTES >> 20
-    ))
 }
 
 fn refuse_both(args: &Cp, to_stdout: bool) -> Result<(), Failure> {

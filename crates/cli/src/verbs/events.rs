@@ -5,12 +5,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use constel_api::Event;
-use constel_cluster::agent::labs::CommandResult;
 use constel_cluster::store::StoreLocation;
 use constel_control::{EventsComing, Observer, SeenEvent, merge_events};
 use serde_json::Value;
 
-use super::there::{All, cut_off};
+use super::there::{All, Said, cut_off};
 use crate::args::Events;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -66,7 +65,7 @@ fn of_all(args: &Events, place: &StoreLocation) -> Outcome {
 }
 
 /// Returns a machine's answer if it succeeded; prints its error otherwise. The events of a lost machine are lost.
-fn well(machine: &str, said: Result<CommandResult, String>) -> Option<CommandResult> {
+fn well(machine: &str, said: Result<Said, String>) -> Option<Said> {
     match said {
         Ok(said) if said.exit == 0 => return Some(said),
         Ok(said) => {
@@ -98,7 +97,7 @@ fn tell(args: &Events, all: Vec<SeenEvent>) -> Result<(), Failure> {
 enum News {
     Event(Event),
     /// The machine sends no more; with its result, unless this process was interrupted.
-    Ended(Result<Option<Result<CommandResult, String>>, Failure>),
+    Ended(Result<Option<Result<Said, String>>, Failure>),
 }
 
 /// Prints the events of all machines of a lab as they arrive, until all have ended.

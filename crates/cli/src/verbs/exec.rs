@@ -42,7 +42,7 @@ fn elsewhere(args: &Exec, store: &StoreLocation) -> Outcome {
         let error = "with --store a command runs in one node: name it";
         return Err(Failure::Usage(error.to_owned()));
     }
-    // It goes through a store of JSON documents.
+    // The command travels as a JSON document.
     let command: Option<Vec<String>> = args
         .command
         .iter()

@@ -4,13 +4,13 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use constel_cluster::agent::labs::{Keyboard, Size};
+use constel_cluster::agent::labs::{Keyboard, Size, Written};
 use constel_cluster::store::StoreLocation;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
 use super::exec::{ended, enter};
-use super::there::Far;
+use super::there::{Far, Said};
 use crate::args::Shell;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -36,21 +36,21 @@ fn elsewhere(args: &Shell, place: &StoreLocation) -> Outcome {
     }
     let far = Far::of(place, lab, node)?;
     // Messages are printed after the terminal's settings are restored.
-    let said = {
+    let mut said = Said::default();
+    let exit = {
         let mut own = Own::take()?;
-        let mut show = |piece: &[u8]| {
-            let mut out = io::stdout().lock();
-            if out.write_all(piece).and_then(|()| out.flush()).is_err() {
-                far.stop();
+        far.shell(node, &mut own, &mut |written| match written {
+            Written::Output(shown) => {
+                let mut out = io::stdout().lock();
+                if out.write_all(shown).and_then(|()| out.flush()).is_err() {
+                    far.stop();
+                }
             }
-        };
-        far.shell(node, &mut own, &mut show)?
-    };
-    let Some(said) = said else {
-        return Ok(Exit::Interrupted);
+            errors @ Written::Errors(_) => said.hear(errors),
+        })?
     };
     output::tell(&String::from_utf8_lossy(&said.stderr));
-    Ok(Exit::of_command(said.exit))
+    Ok(exit.map_or(Exit::Interrupted, Exit::of_command))
 }
 
 /// This terminal in raw mode, whose input is sent to another machine. Dropping it restores the settings.

@@ -1,11 +1,12 @@
 //! Machines that share a store: `--machines`, `--store` and related flags.
 
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use constel_cluster::agent::Row;
 use constel_cluster::agent::labs::{
-    CommandRequest, CommandResult, Keyboard, LabDescription, MOST_BYTES, Phase, ask, follow, shell,
+    CommandRequest, Keyboard, LabDescription, Phase, Reply, Written, ask, shell,
 };
 use constel_cluster::store::{Store, StoreLocation};
 use constel_control::{
@@ -16,6 +17,11 @@ use super::agent::not_opened;
 use crate::args::OnThere;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{output, signals};
+
+/// Maximum number of bytes of a command's standard output that are kept in memory.
+const MOST_OUTPUT_BYTES: usize = 64 << 20;
+/// Maximum number of bytes of its standard error that are kept.
+const MOST_ERROR_BYTES: usize = 320 << 10;
 
 /// The machines of a store, and those that were selected.
 pub(crate) struct There {
@@ -118,12 +124,76 @@ fn way_cells(way: &MachinePair) -> Vec<String> {
     ]
 }
 
-/// Returns the message about a file or a stream that was truncated because of its size.
+/// Returns the message about a file that was truncated because of its size.
 pub(crate) fn cut_off() -> String {
     format!(
-        "everything after the first {} MiB was not transferred",
-        MOST_BYTES >> 20
+        "everything after the first {} MiB was not kept",
+        MOST_OUTPUT_BYTES >> 20
     )
+}
+
+/// The collected output of a command on another machine.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    /// Exit code, as a shell reports it.
+    pub(crate) exit: i32,
+    /// Standard output.
+    pub(crate) stdout: Vec<u8>,
+    /// Standard error.
+    pub(crate) stderr: Vec<u8>,
+    /// Whether the command wrote more than this.
+    pub(crate) cut: bool,
+}
+
+impl Said {
+    /// Adds what the command has written, up to a limit: the memory is this machine's, and the command another's.
+    pub(crate) fn hear(&mut self, written: Written<'_>) {
+        let (kept, most, bytes) = match written {
+            Written::Output(bytes) => (&mut self.stdout, MOST_OUTPUT_BYTES, bytes),
+            Written::Errors(bytes) => (&mut self.stderr, MOST_ERROR_BYTES, bytes),
+        };
+        let room = bytes.len().min(most - kept.len());
+        kept.extend_from_slice(&bytes[..room]);
+        self.cut |= room < bytes.len();
+    }
+}
+
+/// Prints what a command writes on another machine.
+struct Printing<'a> {
+    stop: &'a AtomicBool,
+    failure: Option<io::Error>,
+}
+
+impl<'a> Printing<'a> {
+    fn new(stop: &'a AtomicBool) -> Self {
+        Self {
+            stop,
+            failure: None,
+        }
+    }
+
+    fn hear(&mut self, written: Written<'_>) {
+        match written {
+            Written::Errors(bytes) => output::raw_to_stderr(bytes),
+            Written::Output(bytes) => {
+                let printed = output::raw(bytes).and_then(|()| io::stdout().flush());
+                if let Err(error) = printed {
+                    // The command ends, as it does on this host when its output is closed.
+                    self.failure.get_or_insert(error);
+                    self.stop.store(true, Ordering::Release);
+                }
+            }
+        }
+    }
+
+    fn ended(self) -> Result<(), Failure> {
+        self.failure.map_or(Ok(()), |error| Err(error.into()))
+    }
+}
+
+/// Returns an input without bytes.
+pub(crate) fn no_input() -> Box<dyn Read + Send> {
+    Box::new(io::empty())
 }
 
 /// Returns the arguments of a verb for another machine, with `--json` if requested.
@@ -184,24 +254,26 @@ impl Far {
         }
     }
 
-    /// Checks an answer; `None`: this process was interrupted.
-    fn heard(&self, said: Option<CommandResult>) -> Result<Option<CommandResult>, Failure> {
-        if said.is_none() && !self.stop.load(Ordering::Acquire) {
-            let error = silent(&self.machine, &self.lab);
-            return Err(Failure::Failed(anyhow::anyhow!(error)));
+    /// Checks a reply and returns the exit code; `None`: this process was interrupted.
+    fn ended(reply: Reply) -> Result<Option<i32>, Failure> {
+        match reply {
+            Reply::Exit(exit) => Ok(Some(exit)),
+            Reply::Stopped => Ok(None),
+            Reply::Silent(why) => Err(Failure::Failed(anyhow::anyhow!(why))),
         }
-        Ok(said)
     }
 
-    /// Runs a verb there and returns its output; `None`: this process was interrupted.
-    fn ask(
+    /// Runs a verb there and returns its exit code; `None`: this process was interrupted. `hear` receives the output as it
+    /// arrives.
+    pub(crate) fn ask(
         &self,
         verb: &[String],
         args: &[String],
-        input: &[u8],
-    ) -> Result<Option<CommandResult>, Failure> {
-        let question = self.question(verb, args);
-        self.heard(ask(&self.store, &self.lab, &question, input, &self.stop)?)
+        input: Box<dyn Read + Send>,
+        hear: &mut dyn FnMut(Written<'_>),
+    ) -> Result<Option<i32>, Failure> {
+        let (store, question) = (self.store.as_ref(), self.question(verb, args));
+        Self::ended(ask(store, &self.lab, &question, input, &self.stop, hear)?)
     }
 
     /// Runs a shell in the node until it ends; `None`: this process was interrupted.
@@ -209,11 +281,11 @@ impl Far {
         &self,
         node: &str,
         keyboard: &mut (dyn Keyboard + Send),
-        hear: &mut dyn FnMut(&[u8]),
-    ) -> Result<Option<CommandResult>, Failure> {
+        hear: &mut dyn FnMut(Written<'_>),
+    ) -> Result<Option<i32>, Failure> {
         let question = self.question(&["shell".to_owned()], &["--".to_owned(), node.to_owned()]);
-        let (store, lab, stop) = (&self.store, &self.lab, &self.stop);
-        self.heard(shell(store, lab, &question, stop, keyboard, hear)?)
+        let (store, lab, stop) = (self.store.as_ref(), &self.lab, &self.stop);
+        Self::ended(shell(store, lab, &question, stop, keyboard, hear)?)
     }
 
     /// Stops waiting.
@@ -221,26 +293,58 @@ impl Far {
         self.stop.store(true, Ordering::Release);
     }
 
+    /// Runs a verb there and writes its output while it runs, until `to` refuses it.
+    pub(crate) fn receive(
+        &self,
+        verb: &[String],
+        args: &[String],
+        mut to: impl Write,
+    ) -> Result<Received, Failure> {
+        let (mut said, mut refused) = (Said::default(), None);
+        let exit = self.ask(verb, args, no_input(), &mut |written| match written {
+            errors @ Written::Errors(_) => said.hear(errors),
+            Written::Output(bytes) => {
+                if let Err(error) = to.write_all(bytes).and_then(|()| to.flush()) {
+                    refused.get_or_insert(error);
+                    self.stop();
+                }
+            }
+        })?;
+        Ok(Received {
+            exit,
+            errors: said.stderr,
+            refused,
+        })
+    }
+
     /// Runs a verb whose output is a file: returns its output, or its exit code if it failed. Prints its standard error here if
-    /// it failed or if `told` is set.
+    /// it failed.
     pub(crate) fn run(
         &self,
         verb: &[String],
         args: &[String],
-        input: &[u8],
-        told: bool,
-    ) -> Result<Result<CommandResult, Exit>, Failure> {
-        let Some(said) = self.ask(verb, args, input)? else {
+    ) -> Result<Result<Said, Exit>, Failure> {
+        let mut said = Said::default();
+        let exit = self.ask(verb, args, no_input(), &mut |written| said.hear(written))?;
+        let Some(exit) = exit else {
             return Ok(Err(Exit::Interrupted));
         };
-        if told || said.exit != 0 {
+        if exit != 0 {
             output::tell(&String::from_utf8_lossy(&said.stderr));
+            return Ok(Err(Exit::of_command(exit)));
         }
-        Ok(match said.exit {
-            0 => Ok(said),
-            exit => Err(Exit::of_command(exit)),
-        })
+        Ok(Ok(said))
     }
+}
+
+/// The end of a verb whose output was written here.
+pub(crate) struct Received {
+    /// Exit code; `None`: this process was interrupted, or the output refused.
+    pub(crate) exit: Option<i32>,
+    /// Standard error.
+    pub(crate) errors: Vec<u8>,
+    /// Why the output was refused.
+    pub(crate) refused: Option<io::Error>,
 }
 
 /// All machines of a lab; verbs can be sent to them one after the other.
@@ -278,10 +382,10 @@ impl All {
         &self,
         machine: &str,
         verb: &[String],
-    ) -> Result<Option<Result<CommandResult, String>>, Failure> {
-        let question = self.question(machine, verb);
-        let said = ask(&self.store, &self.lab, &question, &[], &self.stop)?;
-        Ok(self.said(machine, said))
+    ) -> Result<Option<Result<Said, String>>, Failure> {
+        let mut said = Said::default();
+        let reply = self.send(machine, verb, &mut |written| said.hear(written))?;
+        Ok(replied(reply, said))
     }
 
     /// Prints the output of the first machine that answers, and returns its exit code.
@@ -292,11 +396,22 @@ impl All {
                 args: args.to_vec(),
                 ..self.question(machine, verb)
             };
-            let said = ask(&self.store, &self.lab, &question, input, &self.stop)?;
-            match self.said(machine, said) {
-                None => return Ok(Exit::Interrupted),
-                Some(Ok(said)) => return printed(&said),
-                Some(Err(silent)) => silence = Some(silent),
+            let mut printing = Printing::new(&self.stop);
+            let input = Box::new(io::Cursor::new(input.to_vec()));
+            let hear = &mut |written: Written<'_>| printing.hear(written);
+            let reply = ask(
+                self.store.as_ref(),
+                &self.lab,
+                &question,
+                input,
+                &self.stop,
+                hear,
+            )?;
+            printing.ended()?;
+            match reply {
+                Reply::Stopped => return Ok(Exit::Interrupted),
+                Reply::Exit(exit) => return Ok(Exit::of_command(exit)),
+                Reply::Silent(why) => silence = Some(why),
             }
         }
         let silence = silence.unwrap_or_else(|| format!("lab {} is on no machine", self.lab));
@@ -309,10 +424,30 @@ impl All {
         machine: &str,
         verb: &[String],
         hear: &mut dyn FnMut(&[u8]),
-    ) -> Result<Option<Result<CommandResult, String>>, Failure> {
-        let question = self.question(machine, verb);
-        let said = follow(&self.store, &self.lab, &question, &self.stop, hear)?;
-        Ok(self.said(machine, said))
+    ) -> Result<Option<Result<Said, String>>, Failure> {
+        let mut said = Said::default();
+        let reply = self.send(machine, verb, &mut |written| match written {
+            Written::Output(bytes) => hear(bytes),
+            errors @ Written::Errors(_) => said.hear(errors),
+        })?;
+        Ok(replied(reply, said))
+    }
+
+    fn send(
+        &self,
+        machine: &str,
+        verb: &[String],
+        hear: &mut dyn FnMut(Written<'_>),
+    ) -> Result<Reply, Failure> {
+        let (store, question) = (self.store.as_ref(), self.question(machine, verb));
+        Ok(ask(
+            store,
+            &self.lab,
+            &question,
+            no_input(),
+            &self.stop,
+            hear,
+        )?)
     }
 
     /// Stops waiting.
@@ -327,22 +462,15 @@ impl All {
             args: Vec::new(),
         }
     }
-
-    fn said(
-        &self,
-        machine: &str,
-        said: Option<CommandResult>,
-    ) -> Option<Result<CommandResult, String>> {
-        match said {
-            Some(said) => Some(Ok(said)),
-            None if self.stop.load(Ordering::Acquire) => None,
-            None => Some(Err(silent(machine, &self.lab))),
-        }
-    }
 }
 
-fn silent(machine: &str, lab: &str) -> String {
-    format!("machine {machine} does not answer: its part of lab {lab} is not up (any more)")
+/// Returns the output of a machine or the reason why it does not answer; `None`: this process was interrupted.
+fn replied(reply: Reply, said: Said) -> Option<Result<Said, String>> {
+    match reply {
+        Reply::Exit(exit) => Some(Ok(Said { exit, ..said })),
+        Reply::Stopped => None,
+        Reply::Silent(why) => Some(Err(why)),
+    }
 }
 
 /// Returns the order of a lab that has a controller.
@@ -360,23 +488,17 @@ fn led<'a>(running: &'a [LabDescription], lab: &str) -> Result<&'a LabDescriptio
 }
 
 impl Elsewhere<'_> {
-    /// Prints the output of the verb there, and returns its exit code.
+    /// Prints the output of the verb there while it runs, and returns its exit code.
     pub(crate) fn run(self) -> Outcome {
         let far = Far::of(self.store, self.lab, self.node)?;
-        let Some(said) = far.ask(&self.verb, &self.args, &self.input)? else {
-            return Ok(Exit::Interrupted);
-        };
-        printed(&said)
+        let mut printing = Printing::new(&far.stop);
+        let input = Box::new(io::Cursor::new(self.input));
+        let exit = far.ask(&self.verb, &self.args, input, &mut |written| {
+            printing.hear(written);
+        })?;
+        printing.ended()?;
+        Ok(exit.map_or(Exit::Interrupted, Exit::of_command))
     }
-}
-
-fn printed(said: &CommandResult) -> Outcome {
-    output::raw(&said.stdout)?;
-    output::raw_to_stderr(&said.stderr);
-    if said.cut {
-        output::tell("constel: output beyond 320 KiB was not transferred\n");
-    }
-    Ok(Exit::of_command(said.exit))
 }
 
 /// Prints labs on several machines.

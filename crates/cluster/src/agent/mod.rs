@@ -28,4 +28,5 @@ pub use options::{Failure, Options, Watcher};
 pub use reach::{EthernetReach, reaches};
 pub use record::{Clock, ClockMethod, Record, UnderlayAt};
 pub use run::run;
+pub(crate) use underlay::is_patience;
 pub use underlay::{Listen, ListenError};

@@ -6,6 +6,7 @@
 //! directions. All these keys disappear with the requester's lease.
 
 use std::collections::BTreeSet;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -109,8 +110,8 @@ fn socket_on(interface: &Interface) -> Option<EthernetSocket> {
     EthernetSocket::open(interface.ifindex, ETHER_TYPE, Filter::Begins(PING_MARK)).ok()
 }
 
-/// Returns whether a frame arrived within `patience`.
-fn wait(socket: &EthernetSocket, patience: Duration) -> bool {
+/// Returns whether something arrived at a socket within `patience`.
+pub(crate) fn wait(socket: &impl AsFd, patience: Duration) -> bool {
     let patience = Timespec {
         tv_sec: patience.as_secs().cast_signed(),
         tv_nsec: patience.subsec_nanos().into(),

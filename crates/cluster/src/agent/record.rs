@@ -49,9 +49,9 @@ pub struct Record {
 pub struct UnderlayAt {
     /// Name of the interface.
     pub interface: String,
-    /// Address and UDP port.
+    /// Address, and the port of UDP (pings) and TCP (requests).
     pub address: SocketAddr,
-    /// The key that authenticates pings to this machine and their replies. Only pings with this key are answered.
+    /// The key that authenticates pings and requests to this machine, and the replies. Without it, nothing is answered.
     pub key: Key,
     /// MTU of the interface, bytes.
     pub mtu_bytes: u32,

@@ -9,6 +9,7 @@ use crate::agent::clocks::drawn;
 use crate::agent::hold::Hold;
 use crate::agent::join::{Why, join};
 use crate::agent::keys;
+use crate::agent::labs::answerer::Answering;
 use crate::agent::labs::part::Keeper;
 use crate::agent::measure::{Latest, Measure};
 use crate::agent::options::{Failure, LOOK_EVERY, Options, Watcher, lost};
@@ -53,6 +54,7 @@ pub fn run(
     let end = AtomicBool::new(false);
     let latest = Latest::new(None);
     let (leaving, parts) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let answering = options.program.clone().map(Answering::new);
     let until_ns = AtomicU64::new(hold.until_ns());
     let recorder = Recorder {
         store,
@@ -98,8 +100,9 @@ pub fn run(
         scope.spawn(move || measure.run());
         // A worker needs the program, and an address where other machines reach it. Without either, this machine accepts no
         // labs.
-        let takes = options.program.as_deref().zip(responder.as_ref());
-        let keeper = takes.map(|(program, responder)| Keeper {
+        let takes = answering.as_ref().zip(responder.as_ref());
+        let takes = options.program.as_deref().zip(takes);
+        let keeper = takes.map(|(program, (answering, responder))| Keeper {
             store,
             name: &options.name,
             token,
@@ -107,8 +110,10 @@ pub fn run(
             until_ns: &until_ns,
             latest: &latest,
             underlay: responder.at(),
+            requests: responder.requests(),
             workers: options.workers,
             program,
+            answering,
             watcher,
             leaving: &leaving,
             end: &end,

@@ -1,8 +1,8 @@
-//! The sockets where a machine listens for others. They are bound to the requested interface only: one UDP socket on its
-//! address, and one for pings in raw frames if the interface carries Ethernet.
+//! The sockets where a machine listens for others. All are bound to the requested interface only: UDP and TCP on one port of
+//! its address, and a socket for pings in raw frames if the interface carries Ethernet.
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -18,6 +18,9 @@ use crate::underlay::{Key, PING_BYTES, Ping};
 /// Interval at which the end flag is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// Number of free ports that are tried.
+const FREE_PORTS: usize = 16;
+
 /// Maximum length of an interface name in Linux.
 const LONGEST_NAME: usize = 15;
 
@@ -26,7 +29,7 @@ const LONGEST_NAME: usize = 15;
 pub struct Listen {
     /// Name of the interface.
     pub interface: String,
-    /// UDP port. 0 selects a free one.
+    /// Port of UDP and TCP. 0 selects a free one.
     pub port: u16,
 }
 
@@ -62,9 +65,10 @@ impl FromStr for Listen {
     }
 }
 
-/// The sockets that answer pings.
+/// The sockets that answer pings, and the one that accepts requests.
 pub(crate) struct Responder {
     socket: UdpSocket,
+    requests: TcpListener,
     at: UnderlayAt,
     /// The interface and the socket for raw frames, if available.
     raw: Option<(Interface, Echo)>,
@@ -78,7 +82,7 @@ impl Responder {
         let (address, mtu_bytes) = address_of(&listen.interface)?;
         let named = |error: &dyn std::fmt::Display| format!("{}: {error}", listen.interface);
         let place = SocketAddr::new(address, listen.port);
-        let socket = UdpSocket::bind(place).map_err(|e| {
+        let (socket, requests) = both(place).map_err(|e| {
             let place = match listen.port {
                 0 => address.to_string(),
                 _ => place.to_string(),
@@ -101,6 +105,7 @@ impl Responder {
         };
         Ok(Self {
             socket,
+            requests,
             at,
             raw,
             strangers: AtomicU64::new(0),
@@ -109,6 +114,11 @@ impl Responder {
 
     pub(crate) fn at(&self) -> &UnderlayAt {
         &self.at
+    }
+
+    /// Returns the socket that accepts requests. It does not block.
+    pub(crate) fn requests(&self) -> &TcpListener {
+        &self.requests
     }
 
     /// Returns the address with the current MTU of the interface.
@@ -164,6 +174,23 @@ impl Responder {
     #[cfg(test)]
     fn strangers(&self) -> u64 {
         self.strangers.load(Ordering::Relaxed)
+    }
+}
+
+/// Binds UDP and TCP to one port. Without a given port, tries some free ones of UDP: a program may have such a port of TCP.
+fn both(place: SocketAddr) -> std::io::Result<(UdpSocket, TcpListener)> {
+    let mut tries = if place.port() == 0 { FREE_PORTS } else { 1 };
+    loop {
+        let socket = UdpSocket::bind(place)?;
+        tries -= 1;
+        match TcpListener::bind(socket.local_addr()?) {
+            Ok(requests) => {
+                requests.set_nonblocking(true)?;
+                return Ok((socket, requests));
+            }
+            Err(e) if e.kind() == ErrorKind::AddrInUse && tries > 0 => {}
+            Err(e) => return Err(e),
+        }
     }
 }
 

@@ -18,7 +18,8 @@ pub const TAG_BYTES: usize = 16;
 
 const KEY_BYTES: usize = 32;
 
-/// A secret key that machines share: that of a lab for its frames, or that of a machine for pings. In JSON it has 64 hexadecimal digits.
+/// A secret key that machines share: that of a lab for its frames, or that of a machine for pings and
+/// requests. In JSON it has 64 hexadecimal digits.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Key([u8; KEY_BYTES]);
@@ -33,6 +34,11 @@ impl Key {
     /// Returns the keyed hash of some bytes.
     pub(super) fn hash(&self, bytes: &[u8]) -> blake3::Hash {
         blake3::keyed_hash(&self.0, bytes)
+    }
+
+    /// Returns a key for another purpose, which `context` names.
+    pub(crate) fn derive(&self, context: &str) -> [u8; KEY_BYTES] {
+        blake3::derive_key(context, &self.0)
     }
 }
 

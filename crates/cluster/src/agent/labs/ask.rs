@@ -1,32 +1,27 @@
 //! Requests about a lab on several machines. Any process that reaches the store can send one to the machine that has the
 //! node: a command of `constel`, which the agent there runs for its part of the lab.
 //!
-//! The requester writes it under `constel/labs/ask/LAB/NUMBER`, and the agent replies under `constel/labs/answer/NUMBER`
-//! with the requester's lease. Both disappear with the requester, and the command ends with the request. The input and the
-//! output of the command are stored beside them, in pieces.
+//! The store has the machine's address and key. The command, its input and its output travel over one encrypted connection
+//! to the agent. The command ends when the requester closes the connection.
 
+use std::io::{self, Read};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
-
-use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
 
 use super::keys;
-use super::lead::renew;
-use super::pieces;
-use super::shell::Keyboard;
-use super::stream::{Pace, Receive, send};
-use crate::agent::clocks::random_bytes;
-use crate::store::{Error, Follow, LEASE, LeaseId, Result, Store, Txn};
+use super::shell::{Keyboard, type_keys};
+use crate::agent::record::Record;
+use crate::channel::{Command, Connection, Message, Sending, connect};
+use crate::store::{Result, Store};
 
-/// The callback that gets the output of a command while it runs.
-type Hear<'a> = &'a mut (dyn FnMut(&[u8]) + 'a);
+/// A machine that sends nothing for this long is looked up in the store, and again after as long.
+const LOOKED_UP_AFTER: Duration = Duration::from_secs(1);
 
-/// Interval at which the end flag is checked.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// A command of `constel` without the lab's name, because the name differs between machines.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandRequest {
     /// The machine that must run it.
     pub machine: String,
@@ -36,83 +31,52 @@ pub struct CommandRequest {
     pub args: Vec<String>,
 }
 
-impl CommandRequest {
-    /// Returns whether the output is sent while the command runs.
-    pub(super) fn follows(&self) -> bool {
-        self.verb.iter().any(|word| word == "--follow")
-    }
-
-    /// Returns whether the command is a shell on a terminal.
-    pub(super) fn is_shell(&self) -> bool {
-        self.verb.first().is_some_and(|verb| verb == "shell")
-    }
+/// Some bytes that a command has written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written<'a> {
+    /// To its standard output.
+    Output(&'a [u8]),
+    /// To its standard error.
+    Errors(&'a [u8]),
 }
 
-/// A request as it is in the store.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct StoredRequest {
-    pub(super) question: CommandRequest,
-    /// The lease under which the reply is written.
-    pub(super) lease: u64,
-    /// Number of bytes of the command's input.
-    pub(super) input: u64,
+/// The end of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// The command has ended, with this exit code, as a shell reports it.
+    Exit(i32),
+    /// The requester does not wait any more.
+    Stopped,
+    /// The machine does not answer, for this reason.
+    Silent(String),
 }
 
-/// A reply as it is in the store.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(super) struct Answer {
-    pub(super) exit: i32,
-    /// Number of bytes of the command's standard output.
-    pub(super) stdout: u64,
-    pub(super) stderr: Vec<u8>,
-    pub(super) cut: bool,
-}
-
-/// The result of a command.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CommandResult {
-    /// Exit code, as a shell reports it.
-    pub exit: i32,
-    /// Standard output.
-    pub stdout: Vec<u8>,
-    /// Standard error.
-    pub stderr: Vec<u8>,
-    /// Whether the command wrote more than is returned.
-    pub cut: bool,
-}
-
-/// Sends a request to a machine of a lab and waits for the result until `stop`. The command reads `input`. Returns `None` if
-/// `stop` was set, or if the machine has no part of the lab.
+/// Sends a request to a machine of a lab. `hear` gets everything that the command writes, while it runs. Returns when the
+/// command has ended, or after `stop` was set. The command reads `input`, on a thread that ends with the input or with this
+/// process, because a read cannot be interrupted.
 ///
 /// # Errors
 /// If the store cannot be reached.
 pub fn ask(
-    store: &Arc<dyn Store>,
+    store: &dyn Store,
     lab: &str,
     question: &CommandRequest,
-    input: &[u8],
+    input: Box<dyn Read + Send>,
     stop: &AtomicBool,
-) -> Result<Option<CommandResult>> {
-    under_lease(store, stop, |number, has_ended| {
-        wait(store, lab, (question, input), number, has_ended, None)
-    })
-}
-
-/// Sends a request for a verb with `--follow` to a machine of a lab. `hear` gets the output while the command runs, until it
-/// ends or `stop` is set.
-///
-/// # Errors
-/// If the store cannot be reached.
-pub fn follow(
-    store: &Arc<dyn Store>,
-    lab: &str,
-    question: &CommandRequest,
-    stop: &AtomicBool,
-    hear: &mut dyn FnMut(&[u8]),
-) -> Result<Option<CommandResult>> {
-    under_lease(store, stop, |number, has_ended| {
-        wait(store, lab, (question, &[]), number, has_ended, Some(hear))
-    })
+    hear: &mut dyn FnMut(Written<'_>),
+) -> Result<Reply> {
+    let connection = match open(store, lab, question)? {
+        Ok(connection) => connection,
+        Err(silent) => return Ok(Reply::Silent(silent)),
+    };
+    let sending = Arc::clone(&connection.sending);
+    thread::spawn(move || {
+        // An error means that the other end is gone, which the thread that waits for the output notices.
+        let _ = sending
+            .send_all(input, Message::Input)
+            .and_then(|()| sending.send(&Message::InputEnd));
+    });
+    wait(store, (lab, question), connection, stop, hear)
 }
 
 /// Opens a shell on a terminal on that machine. Keys go there, and `hear` gets the output of the terminal, until it ends or
@@ -121,124 +85,112 @@ pub fn follow(
 /// # Errors
 /// If the store cannot be reached.
 pub fn shell(
-    store: &Arc<dyn Store>,
+    store: &dyn Store,
     lab: &str,
     question: &CommandRequest,
     stop: &AtomicBool,
     keyboard: &mut (dyn Keyboard + Send),
-    hear: &mut dyn FnMut(&[u8]),
-) -> Result<Option<CommandResult>> {
-    under_lease(store, stop, |number, has_ended| {
-        let typed = keys::typed(number.0);
-        let wanted = AtomicBool::new(true);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                let from = super::shell::Typed::new(keyboard, &wanted);
-                // An error means that the other end is gone, which the thread that waits for the output notices.
-                let _ = send(
-                    store.as_ref(),
-                    (&typed, number.1),
-                    Pace::TERMINAL,
-                    from,
-                    &wanted,
-                );
-            });
-            let said = wait(store, lab, (question, &[]), number, has_ended, Some(hear));
-            // The thread that reads the keyboard ends at its next turn.
-            wanted.store(false, Ordering::Release);
-            said
-        })
+    hear: &mut dyn FnMut(Written<'_>),
+) -> Result<Reply> {
+    let connection = match open(store, lab, question)? {
+        Ok(connection) => connection,
+        Err(silent) => return Ok(Reply::Silent(silent)),
+    };
+    let sending = Arc::clone(&connection.sending);
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| type_keys(&sending, keyboard, &over));
+        let reply = wait(store, (lab, question), connection, stop, hear);
+        // The thread that reads the keyboard ends at its next turn.
+        over.store(true, Ordering::Release);
+        reply
     })
 }
 
-/// Sends a request under a lease that is renewed until the end. Request and reply disappear with the lease.
-fn under_lease(
-    store: &Arc<dyn Store>,
-    stop: &AtomicBool,
-    ask: impl FnOnce((&str, LeaseId), &dyn Fn() -> bool) -> Result<Option<CommandResult>>,
-) -> Result<Option<CommandResult>> {
-    // Many users may send requests at the same time, so each takes a number that no other has.
-    let number = format!("{:016x}", u64::from_be_bytes(random_bytes()?));
-    let lease = store.grant(LEASE)?;
-    let (over, lost) = (AtomicBool::new(false), AtomicBool::new(false));
-    let said = thread::scope(|scope| {
-        // Commands such as `shell` take longer than a lease lasts.
-        scope.spawn(|| renew(store.as_ref(), lease.id, lease.ttl, &over, &lost));
-        let said = ask((&number, lease.id), &|| {
-            stop.load(Ordering::Acquire) || lost.load(Ordering::Acquire)
-        });
-        over.store(true, Ordering::Release);
-        said
+/// Connects to the agent of the machine and sends the command, or returns the reason why the machine does not answer.
+fn open(
+    store: &dyn Store,
+    lab: &str,
+    question: &CommandRequest,
+) -> Result<std::result::Result<Connection, String>> {
+    let machine = &question.machine;
+    let entry = store.get(&crate::agent::keys::record(machine))?;
+    let record = entry.and_then(|entry| serde_json::from_slice::<Record>(&entry.value).ok());
+    let Some(at) = record.and_then(|record| record.underlay) else {
+        return Ok(Err(no_part(machine, lab)));
+    };
+    let command = Command {
+        lab: lab.to_owned(),
+        verb: question.verb.clone(),
+        args: question.args.clone(),
+    };
+    let opened = connect(at.address, &at.key).and_then(|connection| {
+        connection.sending.send(&Message::Command(command))?;
+        Ok(connection)
     });
-    let _ = store.revoke(lease.id);
-    said
+    Ok(opened.map_err(|error| unreached(machine, at.address, &error)))
 }
 
-fn wait(
-    store: &Arc<dyn Store>,
-    lab: &str,
-    (question, input): (&CommandRequest, &[u8]),
-    (number, lease): (&str, LeaseId),
-    has_ended: &dyn Fn() -> bool,
-    mut hear: Option<Hear<'_>>,
-) -> Result<Option<CommandResult>> {
-    let place = keys::answer(number);
-    // The watches begin before the request is written, so that no early reply is missed.
-    let mut answers = Follow::new(Arc::clone(store), &place)?;
-    let mut pieces_of = match hear {
-        Some(_) => Some(Receive::new(store, keys::output(number))?),
-        None => None,
-    };
-    let asked = StoredRequest {
-        question: question.clone(),
-        lease: lease.0,
-        input: input.len() as u64,
-    };
-    // The input comes before the request, because the machine reads it as soon as it finds the request.
-    pieces::put(store.as_ref(), &keys::input(number), 0, input, lease)?;
-    let text = serde_json::to_vec(&asked).map_err(|e| Error::Invalid(e.to_string()))?;
-    let key = format!("{}{number}", keys::asks(lab));
-    store.commit(&Txn::new().put_leased(key, text, lease))?;
-    let part = keys::part(lab, &question.machine);
-    let mut looks = 0_u32;
-    let mut is_gone = false;
-    while !has_ended() {
-        let mut answer = answers.known().get(&place).map(|entry| entry.value.clone());
-        if is_gone && answer.is_none() {
-            // The machine may have replied just before its part went. The watch may not have reported that yet.
-            answer = store.get(&place)?.map(|entry| entry.value);
-        }
-        if let Some(answer) = answer {
-            let answer: Answer = serde_json::from_slice(&answer)
-                .map_err(|error| Error::Answer(error.to_string()))?;
-            // The last pieces may have arrived after the latest read.
-            if let Some((pieces, hear)) = pieces_of.as_mut().zip(hear.as_mut()) {
-                pieces.rest(hear)?;
-            }
-            let stdout = pieces::get(store.as_ref(), &keys::output(number), 0, answer.stdout)?;
-            return Ok(Some(CommandResult {
-                exit: answer.exit,
-                stdout,
-                stderr: answer.stderr,
-                cut: answer.cut,
-            }));
-        }
-        if is_gone {
-            return Ok(None);
-        }
-        match pieces_of.as_mut().zip(hear.as_mut()) {
-            Some((pieces, hear)) => {
-                pieces.next(LOOK_EVERY, hear);
-                let _ = answers.next(Duration::ZERO);
-            }
-            None => {
-                let _ = answers.next(LOOK_EVERY);
-            }
-        }
-        looks += 1;
-        // A machine whose part is gone never replies. Reading the key costs a request, so this happens at every 20th turn
-        // only.
-        is_gone = looks.is_multiple_of(20) && store.get(&part)?.is_none();
-    }
-    Ok(None)
+fn no_part(machine: &str, lab: &str) -> String {
+    format!("machine {machine} does not answer: its part of lab {lab} is not up (any more)")
 }
+
+fn unreached(machine: &str, address: SocketAddr, error: &io::Error) -> String {
+    format!(
+        "machine {machine} does not answer at {address}, TCP: {error}; commands go to the address of its agent's --underlay"
+    )
+}
+
+/// Receives until the command has ended.
+fn wait(
+    store: &dyn Store,
+    (lab, question): (&str, &CommandRequest),
+    mut connection: Connection,
+    stop: &AtomicBool,
+    hear: &mut dyn FnMut(Written<'_>),
+) -> Result<Reply> {
+    let _closes = Closes(&connection.sending);
+    let machine = &question.machine;
+    let mut since = Instant::now();
+    while !stop.load(Ordering::Acquire) {
+        match connection.receiving.next() {
+            Ok(Some(Message::Output(bytes))) => hear(Written::Output(&bytes)),
+            Ok(Some(Message::Errors(bytes))) => hear(Written::Errors(&bytes)),
+            Ok(Some(Message::Exit(code))) => return Ok(Reply::Exit(code)),
+            Ok(Some(Message::NoPart)) => return Ok(Reply::Silent(no_part(machine, lab))),
+            Ok(Some(_)) => {
+                let text = format!("machine {machine} sends what only a requester sends");
+                return Ok(Reply::Silent(text));
+            }
+            Err(error) => {
+                let text = format!("machine {machine} does not answer any more: {error}");
+                return Ok(Reply::Silent(text));
+            }
+            Ok(None) => {
+                // TCP alone would wait a quarter of an hour for a machine that has lost its power.
+                if since.elapsed() > LOOKED_UP_AFTER {
+                    // A store that is away for a while does not end a shell.
+                    if matches!(store.get(&keys::part(lab, machine)), Ok(None)) {
+                        return Ok(Reply::Silent(no_part(machine, lab)));
+                    }
+                    since = Instant::now();
+                }
+                continue;
+            }
+        }
+        since = Instant::now();
+    }
+    Ok(Reply::Stopped)
+}
+
+/// Closes a connection when dropped, although a thread that reads the input may still have it.
+struct Closes<'a>(&'a Sending);
+
+impl Drop for Closes<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -77,27 +77,3 @@ pub(crate) fn files(lab: &str) -> String {
 pub(crate) fn results(lab: &str, machine: &str) -> String {
     format!("constel/labs/result/{lab}/{machine}/")
 }
-
-/// Returns the prefix of the requests about a lab.
-pub(crate) fn asks(lab: &str) -> String {
-    format!("constel/labs/ask/{lab}/")
-}
-
-pub(crate) fn answer(number: &str) -> String {
-    format!("constel/labs/answer/{number}")
-}
-
-/// Returns the prefix of the input of a requested command.
-pub(crate) fn input(number: &str) -> String {
-    format!("constel/labs/input/{number}/")
-}
-
-/// Returns the prefix of the keys typed at the terminal of a requested shell.
-pub(crate) fn typed(number: &str) -> String {
-    format!("constel/labs/typed/{number}/")
-}
-
-/// Returns the prefix of the output of a requested command.
-pub(crate) fn output(number: &str) -> String {
-    format!("constel/labs/output/{number}/")
-}

@@ -14,15 +14,11 @@
 //! | `lab/LAB/change/MACHINE/N` | a manual change, and the lab time at which all apply it ([`ChangeEntry`]) | the agent of the machine that received it | a minute later, or with the order |
 //! | `lab/LAB/end` | the end of the lab, and the reason | any process | with the order |
 //! | `result/LAB/MACHINE/N/PIECE` | the results of a part | its agent | with the agent's lease, or after they were fetched |
-//! | `ask/LAB/NUMBER`, `answer/NUMBER` | a command about a node, and its result ([`ask()`]) | the requester, and the agent | with the requester's lease |
-//! | `output/NUMBER/PIECE` | the output of a followed command | the agent; the requester deletes it | as above |
-//! | `typed/NUMBER/PIECE` | the keys typed at the terminal of a shell, and its size | the requester; the agent deletes it | as above |
-//! | `input/NUMBER/0/PIECE`, `output/NUMBER/0/PIECE` | the input and the output of the command | the requester, and the agent | as above |
 //!
-//! While lab time runs, keys are written only for requests, changes and lost machines: every machine computes the same steps
-//! by itself.
+//! While lab time runs, keys are written only for changes and lost machines: every machine computes the same steps by itself.
+//! [Requests](ask()) about nodes do not pass through the store, but over a connection to the agent.
 
-mod answerer;
+pub(crate) mod answerer;
 mod ask;
 mod changes;
 mod common_time;
@@ -37,11 +33,11 @@ mod parts;
 mod pieces;
 mod process;
 mod results;
+mod serve;
 mod shell;
 pub mod speech;
-mod stream;
 
-pub use ask::{CommandRequest, CommandResult, ask, follow, shell};
+pub use ask::{CommandRequest, Reply, Written, ask, shell};
 pub use folder::{clear_left, hold};
 pub use lead::{
     ControllerFailure, ControllerInput, Ended, Keep, LabOutcome, agreed, end, lead, order_of,
@@ -52,5 +48,5 @@ pub use model::{
     ChangeEntry, End, File, LabDescription, LabStart, Loss, Node, NodesReturned, Phase,
     SharedEvent, Takeover, UnderlaySettings, WorkerReady, WorkerRecord,
 };
-pub use pieces::{MOST_BYTES, write_below};
+pub use pieces::write_below;
 pub use shell::{Keyboard, Size};

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::net::TcpListener;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -11,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::answerer::Answerer;
+use super::answerer::{Answerer, Answering};
 use super::changes::Changes;
 use super::common_time::CommonTime;
 use super::folder;
@@ -21,6 +22,7 @@ use super::parts::Parts;
 use super::pieces;
 use super::process::Process;
 use super::results;
+use super::serve;
 use super::speech::{FromWorker, Heartbeat, ORDER_FILE, RESULTS, ToWorker};
 use crate::agent::clocks::mono_ns;
 use crate::agent::measure::{ClockState, Latest};
@@ -50,10 +52,14 @@ pub(crate) struct Keeper<'a> {
     pub(crate) latest: &'a Latest,
     /// The address where this machine listens for other machines.
     pub(crate) underlay: &'a UnderlayAt,
+    /// The socket there that accepts requests.
+    pub(crate) requests: &'a TcpListener,
     /// Number of threads that create a part's nodes.
     pub(crate) workers: NonZeroU32,
     /// The program that runs a part: `constel`.
     pub(crate) program: &'a Path,
+    /// The parts about which requests are answered.
+    pub(crate) answering: &'a Answering,
     pub(crate) watcher: &'a dyn Watcher,
     /// Set when the agent leaves, so that parts go down in an orderly way.
     pub(crate) leaving: &'a AtomicBool,
@@ -64,10 +70,12 @@ pub(crate) struct Keeper<'a> {
 }
 
 impl Keeper<'_> {
-    /// Runs parts until the agent ends. If the store is unreachable for a while, tries again.
+    /// Runs parts and answers requests about them until the agent ends. If the store is unreachable for a while, tries again.
     pub(crate) fn run(&self) {
         let alive = Mutex::default();
         thread::scope(|scope| {
+            let key = &self.underlay.key;
+            scope.spawn(move || serve::answer(self.requests, key, self.answering, self.end));
             // By revision, not by name: a lab may run again under the same name.
             let mut taken = BTreeSet::new();
             while !self.has_ended() {
@@ -264,13 +272,7 @@ impl<'a> Own<'a> {
         let mut process = Process::start(self.keeper, &folder)?;
         let prefix = keys::lab(&self.order.lab);
         let mut news: Option<Follow> = None;
-        let Keeper {
-            store,
-            name,
-            program,
-            ..
-        } = self.keeper;
-        let mut answerer = Answerer::new(store, &self.order.lab, name);
+        let answerer = Answerer::new(self.keeper.answering, &self.order.lab, self.part.order);
         let mut heard = WorkerState::default();
         let mut beat: Option<Instant> = None;
         loop {
@@ -356,8 +358,13 @@ impl<'a> Own<'a> {
                     self.go_on(&mut heard, &mut process);
                 }
             }
-            if let Some(called) = &self.called {
-                answerer.look(program, called, self.part.phase);
+            // Before that the nodes do not exist, and requests wait.
+            if let Some(called) = self
+                .called
+                .as_ref()
+                .filter(|_| self.part.phase >= Phase::Ready)
+            {
+                answerer.ready(called);
             }
         }
     }

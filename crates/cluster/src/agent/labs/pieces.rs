@@ -10,7 +10,7 @@ use crate::store::{Error, LeaseId, Result, Store, Txn};
 const PIECE_BYTES: usize = 512 << 10;
 
 /// Maximum size of one lab's files or one part's results in the store.
-pub const MOST_BYTES: u64 = 64 << 20;
+pub(super) const MOST_BYTES: u64 = 64 << 20;
 
 fn key(prefix: &str, file: usize, piece: usize) -> String {
     format!("{prefix}{file:06}/{piece:06}")
