@@ -27,7 +27,7 @@ async function shot(page, name) {
 
 async function look(words, use) {
   const served = await serve(...words);
-  const { page, context } = await open(chrome, served.url, { size: SIZE });
+  const { page, context } = await open(chrome, served.url, { size: SIZE, points: 1 });
   await ready(page);
   try {
     await use(page);

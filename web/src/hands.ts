@@ -97,6 +97,20 @@ export class Hands {
     return el("div", { class: "buttons", role: "group", "aria-label": `change ${name}` }, ...NODE_CHANGES.map(button));
   }
 
+  /** The satellites of a station: with a satellite, that the station uses it; in any case that it uses none, or those of its policy again. */
+  station(station: string, satellite: string | null): HTMLElement | null {
+    if (!this.may) return null;
+    const button = (id: string, title: string, change: Record<string, unknown>, done: string) =>
+      el("button", { id, title: done, onclick: () => void this.carryOut({ verb: "set-station", stations: [station], change }, `${station}: ${done}`) }, title);
+    return el(
+      "div",
+      { class: "buttons", role: "group", "aria-label": `satellites of ${station}` },
+      satellite ? button("attach", "Attach", { kind: "attach", satellite }, `it uses ${satellite} while it can`) : null,
+      button("detach", "Detach", { kind: "detach" }, "it uses no satellite"),
+      button("by-policy", "By policy", { kind: "policy" }, "its policy chooses again"),
+    );
+  }
+
   /** Saves the frames of a node for some seconds as pcapng, which Wireshark opens. */
   capture(of: string): HTMLElement | null {
     if (!this.may) return null;

@@ -6,6 +6,8 @@ import { direction, named } from "./cities";
 import { el, svg } from "./dom";
 import { spread } from "./grid";
 import type { Stage } from "./stage";
+import { rem } from "./palette";
+import { type Named, type Place, placed } from "./places";
 import { groups, label as words } from "./together";
 
 const MOST = 90;
@@ -19,9 +21,6 @@ const FEW = 40;
 const CLOSE = 1.4;
 /** Of more satellites than that, the page counts those on the picture at close zoom only. */
 const COUNTED = 2000;
-
-type Place = [number, number];
-type Wanted = { name: string; at: Place | null; is: "" | "picked" | "city" | "axis" };
 
 export class Labels {
   private readonly pool: HTMLElement[] = [];
@@ -78,11 +77,11 @@ export class Labels {
     return seen;
   }
 
-  private nodes(): Wanted[] {
+  private nodes(): Named[] {
     const { stage, app } = this;
     const name = (i: number) => stage.world.nodes[i].name;
     const picked = app.pick.nodes.map((name) => app.numbers.get(name) ?? -1).filter((i) => i >= 0);
-    const wanted: Wanted[] = picked.filter((i) => !this.swarm.has(i)).map((i) => ({ name: name(i), at: this.at(i), is: "picked" }));
+    const wanted: Named[] = picked.filter((i) => !this.swarm.has(i)).map((i) => ({ name: name(i), at: this.at(i), is: "picked" }));
     for (const i of this.grounds) if (!picked.includes(i)) wanted.push({ name: name(i), at: this.at(i), is: "" });
     const craft = [...this.swarm].flatMap((i) => {
       const at = this.at(i);
@@ -95,24 +94,24 @@ export class Labels {
 
   private readonly scratch = new Vector3();
 
-  private cities(): Wanted[] {
+  private cities(): Named[] {
     const { stage } = this;
     const most = named(stage.view, stage.eye.far, stage.flat.zoom);
     return stage.cities.slice(0, most).map((city) => ({ name: city[0], at: stage.onScreen(this.scratch.set(...direction(city))), is: "city" }));
   }
 
   /** Planes below, slots on the left; as many as there is room for. */
-  private lines(): Wanted[] {
+  private lines(): Named[] {
     const { stage } = this;
     const [x0, y0] = stage.pixels(0, 0);
     const [x1, y1] = stage.pixels(1, 1);
-    const planes = spread(stage.grid.planes, Math.abs(x1 - x0), 84).map(({ at, title }): Wanted => ({ name: title, at: stage.pixels(at, -1.06), is: "axis" }));
-    const slots = spread(stage.grid.slots, Math.abs(y1 - y0), 18).map(({ at, title }): Wanted => ({ name: title, at: [Math.max(2, stage.pixels(-3.02, at)[0] - 52), stage.pixels(0, at)[1]], is: "axis" }));
+    const planes = spread(stage.grid.planes, Math.abs(x1 - x0), 84).map(({ at, title }): Named => ({ name: title, at: stage.pixels(at, -1.06), is: "axis" }));
+    const slots = spread(stage.grid.slots, Math.abs(y1 - y0), 18).map(({ at, title }): Named => ({ name: title, at: [Math.max(2, stage.pixels(-3.02, at)[0] - 52), stage.pixels(0, at)[1]], is: "axis" }));
     return [...planes, ...slots];
   }
 
   /** The directions of a swarm's picture, as long as a round number of kilometres. */
-  private directions(): Wanted[] {
+  private directions(): Named[] {
     const { stage } = this;
     const { swarm } = stage;
     const isShown = stage.view === "swarm" && swarm !== null;
@@ -131,23 +130,16 @@ export class Labels {
   draw(): void {
     const view = this.stage.view;
     const wanted = [...this.nodes(), ...this.directions(), ...(view === "topology" ? this.lines() : []), ...this.cities()];
-    const taken: [number, number, number][] = [];
-    let used = 0;
     const { clientWidth: w, clientHeight: h } = this.layer;
-    for (const { name, at, is } of wanted) {
-      if (used >= MOST) break;
-      if (!at || at[0] < -20 || at[0] > w || at[1] < 0 || at[1] > h) continue;
-      const wide = 6.6 * name.length + 10;
-      const clash = taken.some(([x, y, other]) => Math.abs(y - at[1]) < 14 && at[0] < x + other && x < at[0] + wide);
-      if (clash && is !== "picked") continue;
-      taken.push([at[0], at[1], wide]);
-      const label = (this.pool[used] ??= this.layer.appendChild(el("span", { class: "label" })));
+    const shown = placed(wanted, [w, h], rem(), MOST);
+    shown.forEach(({ name, is, x, y, isLeft }, i) => {
+      const label = (this.pool[i] ??= this.layer.appendChild(el("span", { class: "label" })));
       if (label.textContent !== name) label.textContent = name;
       if (label.dataset.is !== is) label.dataset.is = is;
-      label.style.transform = `translate(${(at[0] + (is === "axis" ? 0 : 8)).toFixed(1)}px, ${(at[1] - 8).toFixed(1)}px)`;
+      label.dataset.side = isLeft ? "left" : "right";
+      label.style.transform = `translate(${x.toFixed(1)}px, ${(y - 8).toFixed(1)}px)${isLeft ? " translateX(-100%)" : ""}`;
       label.hidden = false;
-      used++;
-    }
-    for (let i = used; i < this.pool.length; i++) this.pool[i].hidden = true;
+    });
+    for (let i = shown.length; i < this.pool.length; i++) this.pool[i].hidden = true;
   }
 }

@@ -10,7 +10,7 @@ import { light, type Palette } from "./palette";
 import { skyPlot } from "./skyplot";
 import type { Stage } from "./stage";
 import type { EdgeShown, LinkView, NodeState, Paths, Routes, SeriesView, TrackView } from "./types";
-import { count, effects, ms, rate, seconds } from "./words";
+import { count, effects, fixed, ms, rate, seconds } from "./words";
 
 /** Least time between two curves of the same pair. */
 const SERIES_EVERY_MS = 10_000;
@@ -135,7 +135,7 @@ export class Panel {
     else stage.fly(null);
     const far = (edge: NodeState["links"][number]) => edge.to.split("/")[0];
     stage.mark(now.links.map((edge) => ({ a: i ?? 0, b: app.numbers.get(far(edge)) ?? 0, colour: this.palette().path, width: 2, dash: edge.usable ? 0 : 1 })));
-    const place = now.latitude_deg === undefined || now.latitude_deg === null ? "no position" : `${now.latitude_deg.toFixed(3)}°, ${now.longitude_deg?.toFixed(3)}°, ${now.height_km?.toFixed(1)} km`;
+    const place = now.latitude_deg === undefined || now.latitude_deg === null ? "no position" : `${fixed(now.latitude_deg, 3)}°, ${fixed(now.longitude_deg ?? 0, 3)}°, ${fixed(now.height_km ?? 0, 1)} km`;
     const buttons = [
       app.world.may_shell ? el("button", { onclick: () => this.shell(name) }, "Terminal") : null,
       el("button", { id: "path-from", onclick: () => this.pathFrom(name) }, "Path from here"),
@@ -171,6 +171,7 @@ export class Panel {
         ]),
       ),
       hasSky ? el("h3", {}, "Sky") : null,
+      hasSky ? this.hands.station(name, null) : null,
       hasSky ? skyPlot(now, this.palette(), (satellite) => app.choose([name, satellite])) : null,
       this.routes ? this.routeTable(this.routes) : null,
     ];
@@ -211,6 +212,7 @@ export class Panel {
       this.unknownDelays(),
       el("div", { class: "buttons" }, el("button", { onclick: () => app.choose([a, b], true) }, "Path between the two")),
       ...this.hands.link(view),
+      this.attachment(a, b),
       ...(live.length
         ? live.map((edge) => this.edge(edge))
         : view.edges.length
@@ -222,6 +224,14 @@ export class Panel {
             ]
           : []),
     ];
+  }
+
+  /** The controls of a station's satellites, on the page of a link between a station and a satellite. */
+  private attachment(a: string, b: string): HTMLElement | null {
+    const { app } = this;
+    const kind = (name: string) => app.world.nodes[app.numbers.get(name) ?? -1]?.kind;
+    const [station, satellite] = kind(a) === "ground" ? [a, b] : [b, a];
+    return kind(station) === "ground" && kind(satellite) === "satellite" ? this.hands.station(station, satellite) : null;
   }
 
   /** The basis of answers about an instant that is not a lab's present. */
@@ -246,7 +256,7 @@ export class Panel {
       table(
         [],
         [
-          ["delay", edge.delay_ns === null || edge.delay_ns === undefined ? "-" : `${ms(edge.delay_ns)}, ${((edge.slope_ns_per_s ?? 0) / 1e3).toFixed(2)} µs/s`],
+          ["delay", edge.delay_ns === null || edge.delay_ns === undefined ? "-" : `${ms(edge.delay_ns)}, ${fixed((edge.slope_ns_per_s ?? 0) / 1e3, 2)} µs/s`],
           ["rate", rate(edge.rate_bps)],
           ["queue", `${count(edge.counters?.queue_bytes ?? 0)} of ${count(edge.queue_bytes ?? 0)} bytes, ${count(edge.counters?.held ?? 0)} frames inside`],
           ["set by hand", effects(edge.effects as Record<string, unknown>)],

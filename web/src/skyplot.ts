@@ -3,6 +3,7 @@
 import { el, svg, table } from "./dom";
 import { onPaper, type Palette } from "./palette";
 import type { NodeState } from "./types";
+import { fixed } from "./words";
 
 export function skyPlot(node: NodeState, palette: Palette, choose: (name: string) => void): HTMLElement {
   const [size, middle] = [300, 150];
@@ -34,14 +35,14 @@ export function skyPlot(node: NodeState, palette: Palette, choose: (name: string
       class: "seen",
       onclick: () => choose(seen.name),
     });
-    dot.append(svg("title", {}, `${seen.name}: ${seen.elevation_deg.toFixed(1)}° up, ${seen.range_km.toFixed(0)} km\n${seen.why}`));
+    dot.append(svg("title", {}, `${seen.name}: ${fixed(seen.elevation_deg, 1)}° up, ${seen.range_km.toFixed(0)} km\n${seen.why}`));
     plot.append(dot);
     if (seen.up) plot.append(svg("text", { x: x > 190 ? x - 9 : x + 9, y: y + 4, "text-anchor": x > 190 ? "end" : "start" }, seen.name));
   }
   const rows = (node.sky ?? []).slice(0, 60).map((seen) => [
     el("button", { class: "name", onclick: () => choose(seen.name) }, seen.name),
-    `${seen.elevation_deg.toFixed(1)}°`,
-    `${seen.azimuth_deg.toFixed(0)}°`,
+    `${fixed(seen.elevation_deg, 1)}°`,
+    `${fixed(seen.azimuth_deg, 0)}°`,
     el("span", { class: seen.up ? "good" : "" }, seen.why),
   ]);
   return el("div", {}, plot as unknown as Node, table(["Satellite", "Elevation", "Azimuth", "Reason"], rows, "Above the horizon, highest first"));

@@ -5,13 +5,16 @@ import { aim, type Eye, towards } from "./aim";
 import type { Vector } from "./arcs";
 import type { City } from "./cities";
 import { type Link, type Links, key } from "./frame";
+import { Feet, type Foot } from "./feet";
 import { type Grid, grid } from "./grid";
 import { land } from "./land";
 import { Lines } from "./lines";
 import { Pace } from "./pace";
 import { Palette, along, rgb } from "./palette";
+import { EARTH_KM, numbersOf, Positions } from "./positions";
 import { DelayScale } from "./scale";
 import * as S from "./shaders";
+import { HALF_ANGLE, Sight } from "./sight";
 import { Swarm } from "./swarm";
 import { Track } from "./track";
 import { Trails } from "./trails";
@@ -19,13 +22,8 @@ import { uniforms } from "./uniforms";
 import type { World } from "./types";
 import type { Shade, View } from "./views";
 
-
-export const EARTH_KM = 6371;
-const WIDE = 256;
 /** How the shaders place nodes. The swarm is a topology whose places follow the craft. */
 const PLACED: Record<View, number> = { globe: 0, map: 1, topology: 2, swarm: 2 };
-/** Half of the camera's angle from bottom to top, radians. */
-const HALF_ANGLE = (18 * Math.PI) / 180;
 /** More satellites than that have no trails unless they are requested: each trail is a line of many pieces. */
 const TRAILED = 400;
 
@@ -58,7 +56,6 @@ export class Stage {
   private readonly pace: Pace;
   readonly renderer: THREE.WebGLRenderer;
   private readonly scene = new THREE.Scene();
-  private readonly camera = new THREE.PerspectiveCamera((2 * HALF_ANGLE * 180) / Math.PI, 1, 0.02, 60);
   private readonly uniforms: Record<string, THREE.IUniform>;
   /** Range of the delays of the links so far. */
   readonly delays = new DelayScale();
@@ -78,12 +75,12 @@ export class Stage {
   private readonly air: THREE.Mesh;
   private readonly track: Track;
   private readonly trails: Trails;
-  private readonly now: THREE.DataTexture;
-  private readonly then: THREE.DataTexture;
+  private readonly nodes: Positions;
   private readonly gridPlaces: THREE.DataTexture;
   private readonly nodeLook: THREE.BufferAttribute;
   private linkVersion = -1;
-  private matrix = new THREE.Matrix4();
+  private readonly sight: Sight;
+  private readonly feet: Feet;
 
   constructor(
     readonly canvas: HTMLCanvasElement,
@@ -98,17 +95,14 @@ export class Stage {
     this.pace = new Pace(context ? null : (this.renderer.getContext() as WebGL2RenderingContext));
     this.renderer.setClearColor(0, 0);
     this.renderer.outputColorSpace = THREE.LinearSRGBColorSpace;
-    const high = Math.max(1, Math.ceil(world.nodes.length / WIDE));
-    const floats = () => {
-      const made = new THREE.DataTexture(new Float32Array(4 * WIDE * high), WIDE, high, THREE.RGBAFormat, THREE.FloatType);
-      made.needsUpdate = true;
-      return made;
-    };
-    [this.now, this.then, this.gridPlaces] = [floats(), floats(), floats()];
+    this.nodes = new Positions(world.nodes.length);
+    this.gridPlaces = numbersOf(world.nodes.length);
     this.grid = grid(world.nodes, world.constellations);
     this.grid.places.forEach(([x, y], i) => (this.gridPlaces.image.data as Float32Array).set([x, y, 0, 1], 4 * i));
-    this.swarm = Swarm.of(world, floats());
-    this.uniforms = uniforms(this.now, this.then, this.gridPlaces);
+    this.swarm = Swarm.of(world, numbersOf(world.nodes.length));
+    this.uniforms = uniforms(this.nodes.now, this.nodes.then, this.gridPlaces);
+    this.sight = new Sight(this.uniforms.uEye.value);
+    this.feet = new Feet(this.uniforms);
     const raw = (vertexShader: string, fragmentShader: string, more: Partial<THREE.ShaderMaterialParameters> = {}) =>
       new THREE.RawShaderMaterial({ glslVersion: THREE.GLSL3, uniforms: this.uniforms, vertexShader, fragmentShader, ...more });
     // The poles of three's sphere are its y; ours are z.
@@ -192,15 +186,7 @@ export class Stage {
   /** Positions of a step and of later, ITRF km. */
   positions(now: Float32Array, then: Float32Array, sun: [number, number, number], spanS: number): void {
     this.uniforms.uSpan.value = spanS;
-    for (const [texture, from] of [[this.now, now], [this.then, then]] as const) {
-      const data = texture.image.data as Float32Array;
-      for (let i = 0, n = from.length / 3; i < n; i++) {
-        data[4 * i] = from[3 * i] / EARTH_KM;
-        data[4 * i + 1] = from[3 * i + 1] / EARTH_KM;
-        data[4 * i + 2] = from[3 * i + 2] / EARTH_KM;
-      }
-      texture.needsUpdate = true;
-    }
+    this.nodes.put(now, then);
     this.uniforms.uSun.value.set(...sun);
     this.placed = true;
     this.dirty = true;
@@ -271,21 +257,15 @@ export class Stage {
     this.dirty = true;
   }
 
-  /** The areas that satellites cover: directions and the cosine of the angle seen from the Earth's centre. */
-  cover(feet: { node: number; maskDeg: number }[]): void {
-    this.feet = feet.slice(0, 4);
+  /** Shows the areas that satellites cover. */
+  cover(feet: Foot[]): void {
+    this.feet.cover(feet);
     this.dirty = true;
   }
 
-  private feet: { node: number; maskDeg: number }[] = [];
-
   /** A node's position now, Earth's radii. */
   at(node: number, out = new THREE.Vector3()): THREE.Vector3 {
-    const [a, b] = [this.now.image.data as Float32Array, this.then.image.data as Float32Array];
-    const [w, i] = [this.uniforms.uMix.value as number, 4 * node];
-    out.set(a[i] + (b[i] - a[i]) * w, a[i + 1] + (b[i + 1] - a[i + 1]) * w, a[i + 2] + (b[i + 2] - a[i + 2]) * w);
-    const radius = Math.hypot(a[i], a[i + 1], a[i + 2]) * (1 - w) + Math.hypot(b[i], b[i + 1], b[i + 2]) * w;
-    return out.setLength(radius);
+    return this.nodes.at(node, this.uniforms.uMix.value as number, out);
   }
 
   /** Where a node is on the screen, pixels; null: behind the Earth or nowhere. */
@@ -301,11 +281,7 @@ export class Stage {
   onScreen(p: THREE.Vector3): [number, number] | null {
     const { clientWidth: w, clientHeight: h } = this.canvas;
     if (!Number.isFinite(p.x) || p.lengthSq() === 0) return null;
-    if (this.view === "globe") {
-      if (this.hidden(p)) return null;
-      p.applyMatrix4(this.matrix);
-      return Math.abs(p.z) > 1 ? null : [((p.x + 1) / 2) * w, ((1 - p.y) / 2) * h];
-    }
+    if (this.view === "globe") return this.sight.screen(p, w, h);
     return this.pixels(Math.atan2(p.y, p.x), Math.asin(p.z / p.length()));
   }
 
@@ -356,14 +332,7 @@ export class Stage {
   under(x: number, y: number): Vector | null {
     const { clientWidth: w, clientHeight: h } = this.canvas;
     if (PLACED[this.view] === 2) return null;
-    if (this.view === "globe") {
-      const eye = this.camera.position;
-      const ray = this.scratch.set((2 * x) / w - 1, 1 - (2 * y) / h, 0.5).unproject(this.camera).sub(eye).normalize();
-      const along = -eye.dot(ray);
-      const rest = 1 - (eye.lengthSq() - along * along);
-      if (rest < 0) return null;
-      return ray.multiplyScalar(along - Math.sqrt(rest)).add(eye).normalize().toArray() as Vector;
-    }
+    if (this.view === "globe") return this.sight.under(x, y, w, h);
     const [centre, scale] = [this.uniforms.uMapCentre.value, this.uniforms.uMapScale.value];
     const [lon, lat] = [centre.x + ((2 * x) / w - 1) / scale.x, centre.y + (1 - (2 * y) / h) / scale.y];
     return [Math.cos(lat) * Math.cos(lon), Math.cos(lat) * Math.sin(lon), Math.sin(lat)];
@@ -382,17 +351,6 @@ export class Stage {
   }
 
   private readonly scratch = new THREE.Vector3();
-  private readonly other = new THREE.Vector3();
-
-  private hidden(p: THREE.Vector3): boolean {
-    const eye = this.uniforms.uEye.value as THREE.Vector3;
-    const ray = this.other.copy(p).sub(eye);
-    const far = ray.length();
-    ray.divideScalar(far);
-    const along = -eye.dot(ray);
-    if (along <= 0 || along >= far) return false;
-    return eye.lengthSq() - along * along < 0.985;
-  }
 
   /** Frees the graphics card: there is another picture. */
   end(): void {
@@ -406,7 +364,7 @@ export class Stage {
     const ratio = Math.min(2, window.devicePixelRatio || 1);
     this.renderer.setPixelRatio(ratio);
     this.renderer.setSize(w, h, false);
-    this.camera.aspect = w / h;
+    this.sight.aspect = w / h;
     this.uniforms.uViewport.value.set(w, h);
     this.dirty = true;
   }
@@ -424,7 +382,7 @@ export class Stage {
     if (!this.dirty || !this.pace.may(performance.now())) return false;
     if (!this.placed && !this.card) {
       // Processors that draw an empty globe first draw the sky later.
-      if (!this.compiled) this.renderer.compile(this.scene, this.camera);
+      if (!this.compiled) this.renderer.compile(this.scene, this.sight.camera);
       this.compiled = true;
       return false;
     }
@@ -442,18 +400,8 @@ export class Stage {
     const close = this.view === "globe" ? 3.9 / this.eye.far : this.flat.zoom;
     u.uSize.value = Math.min(12, (many > 3000 ? 2.6 : many > 600 ? 3.4 : 5.5) * Math.max(0.8, Math.sqrt(close))) * ratio;
     u.uWidth.value = (many > 600 ? 1.0 : 1.4) * (this.view === "topology" && many > 600 ? 0.7 : 1);
-    if (this.view === "swarm") this.swarm?.place(this.picked[0], (node) => this.at(node).toArray() as Vector, this.now, this.then, u.uSpan.value, EARTH_KM);
-    const [lon, lat] = [(this.eye.lon * Math.PI) / 180, (this.eye.lat * Math.PI) / 180];
-    const eye = u.uEye.value as THREE.Vector3;
-    eye.set(Math.cos(lat) * Math.cos(lon), Math.cos(lat) * Math.sin(lon), Math.sin(lat)).multiplyScalar(this.eye.far);
-    this.camera.position.copy(eye);
-    this.camera.up.set(0, 0, 1);
-    this.camera.near = Math.max(0.005, (this.eye.far - 1) * 0.2);
-    this.camera.lookAt(0, 0, 0);
-    this.camera.updateProjectionMatrix();
-    this.camera.updateMatrixWorld();
-    this.matrix.multiplyMatrices(this.camera.projectionMatrix, this.camera.matrixWorldInverse);
-    u.uCamera.value.copy(this.matrix);
+    if (this.view === "swarm") this.swarm?.place(this.picked[0], (node) => this.at(node).toArray() as Vector, this.nodes.now, this.nodes.then, u.uSpan.value, EARTH_KM);
+    this.sight.look(this.eye, u.uCamera.value);
     const aspect = canvas.clientWidth / Math.max(1, canvas.clientHeight);
     const fit = Math.min(1 / 3.25, 1 / (1.66 * aspect));
     u.uMapScale.value.set(fit * this.flat.zoom, fit * aspect * this.flat.zoom);
@@ -462,30 +410,12 @@ export class Stage {
     if (this.earth.geometry !== mesh) this.earth.geometry = mesh;
     this.earth.visible = PLACED[this.view] !== 2;
     this.air.visible = this.view === "globe";
-    this.feetNow();
-    this.renderer.render(this.scene, this.camera);
+    this.feet.put((node) => this.at(node, this.scratch), rgb(this.palette.kinds[0]));
+    this.renderer.render(this.scene, this.sight.camera);
     this.pace.drew(began);
     this.scriptMs = performance.now() - began;
     if (this.placed) this.shown();
     return true;
-  }
-
-  private feetNow(): void {
-    const feet = this.uniforms.uFoot.value as THREE.Vector4[];
-    feet.forEach((foot, i) => {
-      const of = this.feet[i];
-      const p = of ? this.at(of.node, this.scratch) : null;
-      if (!of || !p || !Number.isFinite(p.x)) {
-        foot.set(0, 0, 1, -2);
-        return;
-      }
-      const radius = p.length();
-      const mask = (of.maskDeg * Math.PI) / 180;
-      const angle = Math.acos(Math.min(1, Math.cos(mask) / radius)) - mask;
-      p.normalize();
-      foot.set(p.x, p.y, p.z, Math.cos(angle));
-    });
-    this.uniforms.uFootColour.value.set(...rgb(this.palette.kinds[0]));
   }
 
   get calls(): number {

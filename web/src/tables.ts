@@ -33,11 +33,13 @@ export class Tables {
     const nodes = app.world.nodes.map((node, i) => ({ node, i })).filter(({ node }) => has(node.name, node.catalogue_name ?? "", String(node.norad_id ?? "")));
     const button = (name: string, pick: string[]) => el("button", { class: "name", onclick: () => app.choose(pick) }, name);
     const kind = (i: number) => app.world.link_kinds[i] ?? "?";
+    const catalogued = app.world.nodes.some((node) => node.catalogue_name || node.norad_id);
+    const catalogue = (node: (typeof nodes)[0]["node"]) => (catalogued ? [[node.catalogue_name, node.norad_id].filter(Boolean).join(", ")] : []);
     patch(
       this.list,
       table(
-        ["Node", "Kind", "Links", "Catalogue"],
-        nodes.slice(0, MOST).map(({ node, i }) => [button(node.name, [node.name]), node.kind, String(degree.get(i) ?? 0), [node.catalogue_name, node.norad_id].filter(Boolean).join(", ")]),
+        ["Node", "Kind", "Links", ...(catalogued ? ["Catalogue"] : [])],
+        nodes.slice(0, MOST).map(({ node, i }) => [button(node.name, [node.name]), node.kind, String(degree.get(i) ?? 0), ...catalogue(node)]),
         `${count(nodes.length)} nodes${nodes.length > MOST ? `, the first ${MOST} shown` : ""}`,
       ),
       table(

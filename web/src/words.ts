@@ -1,6 +1,12 @@
 // Numbers and events as text.
 
-export const ms = (ns: number): string => `${(ns / 1e6).toFixed(3)} ms`;
+/** A number with this many decimals; what rounds to zero has no sign. */
+export function fixed(value: number, decimals: number): string {
+  const text = value.toFixed(decimals);
+  return Number(text) === 0 ? text.replace("-", "") : text;
+}
+
+export const ms = (ns: number): string => `${fixed(ns / 1e6, 3)} ms`;
 
 export function rate(bps: number | null | undefined): string {
   if (bps === null || bps === undefined) return "no limit";
@@ -56,6 +62,11 @@ export function detail(what: Record<string, unknown>): string {
     }
     case "nodes-set":
       return `${(what.nodes as string[]).slice(0, 4).join(", ")}${(what.nodes as string[]).length > 4 ? " …" : ""} by hand: ${text("change")}`;
+    case "stations-set": {
+      const to = what.change as { kind: string; satellite?: string };
+      const how = to.kind === "attach" ? `attached to ${to.satellite}` : to.kind === "detach" ? "detached" : "by policy";
+      return `${(what.stations as string[]).slice(0, 4).join(", ")}${(what.stations as string[]).length > 4 ? " …" : ""} by hand: ${how}`;
+    }
     case "link-set":
       return `${text("link")} by hand: ${effects(what.effects as Record<string, unknown>)}`;
     case "flow-ended":

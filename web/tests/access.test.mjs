@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { browser, findings, open, ready, scrub, serve, tabTo } from "./lib.mjs";
+import { browser, cutOff, drawn, findings, open, ready, scrub, serve, tabTo } from "./lib.mjs";
 
 const FILE = "scenarios/iridium.yaml";
 let chrome, served, shown;
@@ -71,6 +71,34 @@ test("everything that can be pressed is 24 pixels wide and high", async () => {
     assert.deepEqual(small, [], tab);
   }
   await page.click("#tab-inspect");
+});
+
+test("nothing is cut off on a large screen, a small one and a phone, in any view", async () => {
+  const { page } = shown;
+  for (const [width, height] of [[1920, 1080], [1280, 720], [390, 844]]) {
+    await page.setViewportSize({ width, height });
+    for (const [nodes, path, there] of [[["tokyo"], false, ".skyplot"], [["tokyo", "london"], false, "#why"], [["tokyo", "london"], true, "#inspect .chart canvas"]]) {
+      await page.evaluate(([nodes, path]) => window.constel.app.choose(nodes, path), [nodes, path]);
+      await page.waitForSelector(there);
+      for (const view of ["globe", "map", "topology"]) {
+        await page.click(`#view-${view}`);
+        await drawn(page);
+        assert.deepEqual(await cutOff(page), [], `${width} x ${height}, ${view}, ${nodes}`);
+      }
+    }
+    for (const tab of ["events", "tables", "inspect"]) {
+      await page.click(`#tab-${tab}`);
+      assert.deepEqual(await cutOff(page), [], `${width} x ${height}, ${tab}`);
+    }
+    await page.keyboard.press("?");
+    assert.deepEqual(await cutOff(page), [], `${width} x ${height}, keys`);
+    await page.keyboard.press("Escape");
+  }
+  // On a phone the controls leave more than two thirds of the window to the picture and the details.
+  const middle = await page.evaluate(() => document.querySelector("#middle").clientHeight / window.innerHeight);
+  assert(middle > 0.68, `${middle}`);
+  await page.click("#view-globe");
+  await page.setViewportSize({ width: 1360, height: 820 });
 });
 
 test("a step does not take the focus from a row, nor a click that has begun", async () => {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readFileSync } from "node:fs";
-import { findings, tabTo } from "./lib.mjs";
+import { findings, sessionByKeyboard } from "./lib.mjs";
 import { CAPTURED, orders, pick, said, shell, shown } from "./livelab.mjs";
 
 test("a link is failed and set for a time, a node is stopped and started", async () => {
@@ -46,38 +46,36 @@ test("frames of a node are captured and saved as pcapng", async () => {
   assert.deepEqual(orders, [{ capture: { of: "cairo", for_s: 3, filter: "protocol: udp" } }]);
 });
 
+test("a station is attached to a satellite, detached, and left to its policy again", async () => {
+  const { page } = shown;
+  orders.length = 0;
+  const satellite = await page.evaluate(() => {
+    const { app } = window.constel;
+    const own = app.numbers.get("tokyo");
+    const link = [...app.links.all.values()].find((link) => link.a === own || link.b === own);
+    return app.world.nodes[link.a === own ? link.b : link.a].name;
+  });
+  await pick([satellite, "tokyo"]);
+  await page.click("#attach");
+  await said(`tokyo: it uses ${satellite} while it can`);
+  await pick(["tokyo"]);
+  await page.waitForSelector(".skyplot");
+  assert(!(await page.isVisible("#attach")));
+  await page.click("#detach");
+  await said("tokyo: it uses no satellite");
+  await page.click("#by-policy");
+  await said("tokyo: its policy chooses again");
+  assert.deepEqual(orders, [{ kind: "attach", satellite }, { kind: "detach" }, { kind: "policy" }].map((change) => ({ verb: "set-station", stations: ["tokyo"], change })));
+  // A link between satellites has no station.
+  await pick(["iridium-p00-s00", "iridium-p00-s01"]);
+  await page.waitForSelector("#fail");
+  assert(!(await page.isVisible("#detach")));
+});
+
 test("a session by keyboard alone: a path, a flow on it, a link from the tables that is failed", async () => {
   const { page } = shown;
-  const { keyboard } = page;
-  await pick([]);
-  await page.evaluate(() => document.activeElement.blur());
   orders.length = 0;
-  await keyboard.press("/");
-  await keyboard.type("tokyo");
-  await keyboard.press("Enter");
-  await page.waitForFunction(() => document.querySelector("#inspect h2").textContent === "tokyo");
-  await keyboard.press("Escape");
-  await keyboard.type("-> london");
-  await keyboard.press("Enter");
-  await page.waitForSelector("#start-flow");
-  await tabTo(page, "#start-flow");
-  await keyboard.press("Enter");
-  await said("the flow has started");
-  await keyboard.press("Shift+Tab");
-  for (let i = 0; i < 60 && !(await page.evaluate(() => document.activeElement.matches("#tab-inspect"))); i++) await keyboard.press("Shift+Tab");
-  await keyboard.press("ArrowRight");
-  await keyboard.press("ArrowRight");
-  assert(await page.isVisible("#tables-tab"));
-  await tabTo(page, "#tables input", 5);
-  await keyboard.type("tokyo");
-  await tabTo(page, "#tables table:last-of-type button.name", 40);
-  const name = await page.evaluate(() => document.activeElement.textContent);
-  assert.match(name, /tokyo – |– tokyo/);
-  await keyboard.press("Enter");
-  await page.waitForSelector("#fail");
-  await tabTo(page, "#fail");
-  await keyboard.press("Enter");
-  await said("failed");
+  const name = await sessionByKeyboard(page);
   assert.deepEqual(orders[0], { flow: { tool: "ping", from: "tokyo", to: "london", for_s: 30 } });
   assert.equal(orders[1].verb, "set-link");
   assert.deepEqual([orders[1].a, orders[1].b].sort(), name.split(" – ").sort());

@@ -43,6 +43,94 @@ test("Iridium is made of nothing: a constellation, cities, a flow", async () => 
   assert.match(plan, /tokyo0 s\d/);
 });
 
+/** A reader with a keyboard and a mouse, whose time is that of the keystroke-level model (Card, Moran and Newell, CACM 23/7, 1980), seconds. */
+class Reader {
+  seconds = 0;
+  hand = "mouse";
+
+  constructor(page) {
+    this.page = page;
+  }
+
+  home(to) {
+    if (this.hand !== to) this.seconds += 0.4;
+    this.hand = to;
+  }
+
+  /** Thinks, points and clicks. */
+  async click(selector) {
+    this.home("mouse");
+    this.seconds += 1.35 + 1.1 + 0.2;
+    await this.page.click(selector);
+  }
+
+  async press(key) {
+    this.home("keyboard");
+    this.seconds += 0.28;
+    await this.page.keyboard.press(key);
+  }
+
+  /** Thinks of a word and types it, as a person who does not type for a living. */
+  async type(text) {
+    this.home("keyboard");
+    this.seconds += 1.35 + 0.28 * text.length;
+    await this.page.keyboard.type(text);
+  }
+}
+
+test("Iridium with thirteen cities is made of an empty page by keyboard and mouse within two minutes", async (context) => {
+  const own = await serve("--new");
+  const other = await open(chrome, own.url, { size: { width: 1100, height: 700 } });
+  const { page } = other;
+  await page.waitForFunction(() => document.querySelectorAll("#cities option").length === 300);
+  const reader = new Reader(page);
+  const began = Date.now();
+  /** Goes to the field after this one, and replaces its text. */
+  const next = async (text) => {
+    await reader.press("Tab");
+    if (text !== null) await reader.type(text);
+  };
+  await reader.click(field("name"));
+  await reader.press("Control+a");
+  await reader.type("iridium");
+  await next("2026-11-21T05:14:00Z");
+  await next("75 s");
+  // Past step, seed and routing, to the choice of constellations; the last one has no values.
+  for (let i = 0; i < 4; i++) await reader.press("Tab");
+  await reader.press("End");
+  await page.waitForSelector(field("shells.0.name"));
+  await reader.click(field("shells.0.name"));
+  await reader.press("Control+a");
+  await reader.type("iridium");
+  for (const text of ["star", "780 km", "86.4 deg", "66", "6", "2", null, "100 Mbit/s", "8.2 deg", null, "50 Mbit/s"]) await next(text);
+  await reader.click("#add-city");
+  const cities = ["Tokyo", "Delhi", "Sao Paulo", "Cairo", "Lagos", "Buenos Aires", "Moscow", "London", "Lima", "Johannesburg", "Sydney", "Nairobi", "Singapore"];
+  for (const city of cities) {
+    await reader.type(city);
+    await reader.press("Enter");
+  }
+  await reader.press("Tab");
+  await reader.press("Enter");
+  await page.waitForFunction(() => /^valid: 66 satellites, 13 stations, .* 1 flows?$/.test(document.querySelector("#draft-state").textContent));
+  const [file] = await Promise.all([page.waitForEvent("download"), reader.click("#save-draft")]);
+  context.diagnostic(`${reader.seconds.toFixed(0)} s of a reader, ${((Date.now() - began) / 1e3).toFixed(0)} s of this machine`);
+  assert(reader.seconds < 120, `${reader.seconds} s`);
+
+  // It is the Iridium that is shipped: satellites are at the same places, and stations have the same links.
+  const kept = join(folder, file.suggestedFilename());
+  writeFileSync(kept, readFileSync(await file.path()));
+  const plans = [kept, "scenarios/iridium.yaml"].map((file) => constel("plan", file, "--at", "24s", "--json"));
+  const places = ({ nodes }) => nodes.filter(({ kind }) => kind === "satellite").map(({ name, position_itrf_m }) => [name, position_itrf_m]);
+  assert.equal(places(plans[0]).length, 66);
+  assert.deepEqual(places(plans[0]), places(plans[1]));
+  const ground = ({ edges }) => edges.filter(({ kind, from_node }) => kind === "gsl" && cities.some((city) => city.toLowerCase().replace(" ", "-") === from_node)).map(({ from_node, to_node }) => `${from_node} ${to_node}`).sort();
+  assert.equal(ground(plans[0]).length, 13);
+  assert.deepEqual(ground(plans[0]), ground(plans[1]));
+  assert.deepEqual(other.errors, []);
+  await other.context.close();
+  await own.stop();
+});
+
 test("an error is at its field, in words, and goes when it is corrected", async () => {
   const { page } = shown;
   await page.fill(field("shells.0.altitude"), "780");

@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { browser, constel, CONSTEL, open, ready, ROOT, scrub, serve } from "./lib.mjs";
+import { browser, constel, CONSTEL, findings, listen, open, ready, ROOT, scrub, serve, sessionByKeyboard } from "./lib.mjs";
 
 const root = process.getuid() === 0;
 const options = { skip: root ? false : "labs need root", timeout: 240_000 };
@@ -54,7 +54,7 @@ before(async () => {
     await new Promise((done) => setTimeout(done, 200));
   }
   served = await serve(LAB, "--write", "--shell");
-  shown = await open(chrome, served.url);
+  shown = await open(chrome, served.url, { prepare: listen });
   await ready(shown.page);
 }, { timeout: 240_000 });
 
@@ -109,6 +109,34 @@ test("a link fails and heals by hand, as the lab itself says", options, async ()
   assert.equal(constel("link", LAB, a, b, "--json").up, true);
 });
 
+test("a session by keyboard alone: a path, a flow on it, a link that fails in the lab", options, async () => {
+  const { page } = shown;
+  const [a, b] = (await sessionByKeyboard(page)).split(" – ");
+  assert.match(constel("link", LAB, a, b, "--json").why, /^down: failed by hand/);
+  const flows = await page.evaluate(async () => (await (await fetch("/api/flows")).json()).map(({ name }) => name));
+  assert(flows.length >= 1, `${flows}`);
+  await page.waitForSelector("#heal");
+  await page.focus("#heal");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => !document.querySelector("#why")?.textContent.startsWith("down: failed by hand"));
+});
+
+test("axe finds nothing on a running lab, in dark and in light: a node, a link, a path, events, tables, charts", options, async () => {
+  const { page } = shown;
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    for (const [nodes, path, there] of [[["tokyo"], false, "button.capture"], [["ring-p01-s01", "ring-p01-s02"], false, "#fail"], [["tokyo", "london"], true, "#start-flow"]]) {
+      await pick(nodes, path);
+      await page.waitForSelector(there);
+      assert.deepEqual(await findings(page), [], `${colorScheme}, ${nodes}`);
+    }
+    for (const tab of ["events", "tables", "charts", "inspect"]) {
+      await page.click(`#tab-${tab}`);
+      assert.deepEqual(await findings(page), [], `${colorScheme}, ${tab}`);
+    }
+  }
+});
+
 test("a node is stopped and started by hand, as the lab itself says", options, async () => {
   const { page } = shown;
   const far = await page.evaluate(() => {
@@ -129,6 +157,29 @@ test("a node is stopped and started by hand, as the lab itself says", options, a
   assert(drawn.every((why) => why === "failed by hand"), `${drawn}`);
   await page.click("[data-change=start]");
   await page.waitForFunction(() => !window.constel.app.nodesNow.has("nairobi"));
+});
+
+test("a station is detached, attached and left to its policy again, as the lab itself says", options, async () => {
+  const { page } = shown;
+  const satellite = await page.evaluate(() => {
+    const { app } = window.constel;
+    const own = app.numbers.get("lima");
+    const link = [...app.links.all.values()].find((link) => link.a === own || link.b === own);
+    return app.world.nodes[link.a === own ? link.b : link.a].name;
+  });
+  // A change holds from one of the next steps on.
+  const until = async (isUp, events) => {
+    await page.waitForFunction((events) => window.constel.app.events.filter((event) => event.kind === "stations-set").length === events, events);
+    while (constel("link", LAB, "lima", satellite, "--json").up !== isUp) await new Promise((done) => setTimeout(done, 300));
+  };
+  await pick(["lima"]);
+  await page.click("#detach");
+  await until(false, 1);
+  await pick(["lima", satellite]);
+  await page.click("#attach");
+  await until(true, 2);
+  await page.click("#by-policy");
+  await until(true, 3);
 });
 
 test("frames of a node are captured and saved as pcapng", options, async () => {

@@ -86,11 +86,12 @@ async function built(page, folder) {
 }
 
 /** Opens a page, and fails on its errors; `foreign` collects requests to anywhere else. */
-export async function open(browser, url, { size = { width: 1360, height: 820 }, reduced = "reduce", colours = "dark", prepare = async () => {} } = {}) {
-  // A quarter of the points takes a quarter of the processors, and the layout is the same.
-  const context = await browser.newContext({ viewport: size, deviceScaleFactor: 0.5, reducedMotion: reduced, colorScheme: colours });
+export async function open(browser, url, { size = { width: 1360, height: 820 }, reduced = "reduce", colours = "dark", points = 0.5, prepare = async () => {} } = {}) {
+  // Half a point for a pixel: a quarter of the points takes a quarter of the processors, and the layout is the same.
+  const context = await browser.newContext({ viewport: size, deviceScaleFactor: points, reducedMotion: reduced, colorScheme: colours });
+  // Of the context, so that it holds for the requests of routes too.
+  context.setDefaultTimeout(HANGS_AFTER_MS);
   const page = await context.newPage();
-  page.setDefaultTimeout(HANGS_AFTER_MS);
   if (process.env.CONSTEL_PAGE) await built(page, process.env.CONSTEL_PAGE);
   const origin = new URL(url).origin;
   const foreign = [];
@@ -116,13 +117,82 @@ export async function findings(page) {
   });
 }
 
+/** What is cut off, or lies outside of the window, one line each. Parts that scroll may go on below. */
+export const cutOff = (page) =>
+  page.evaluate(() => {
+    const { clientWidth: wide, clientHeight: high } = document.documentElement;
+    const found = [];
+    for (const one of document.querySelectorAll("header *, footer *, #panel *, #rules *, #legend *, #help *, .label")) {
+      const { left, right, top, bottom, width, height } = one.getBoundingClientRect();
+      if (!width || !height || one.closest("[hidden], option, canvas, .u-over, .wide")) continue;
+      const style = getComputedStyle(one);
+      const name = `${one.tagName.toLowerCase()}${one.id ? `#${one.id}` : ""} "${one.textContent.slice(0, 40)}"`;
+      if (style.overflowX === "hidden" && style.textOverflow !== "ellipsis" && one.clientWidth && one.scrollWidth > one.clientWidth + 1) found.push(`${name} is cut off`);
+      const frame = one.closest("#labels")?.getBoundingClientRect() ?? { left: 0, right: wide };
+      const isBeside = left < frame.left - 1 || right > frame.right + 1;
+      const isBelow = (top < -1 || bottom > high + 1) && !one.closest("#panel > div:not(#tabs), #rules, #found, #help, .label");
+      if (isBeside || isBelow) found.push(`${name} is outside of the window`);
+    }
+    return found;
+  });
+
 /** Presses Tab until the element with this selector has the focus. */
-export async function tabTo(page, selector, most = 150) {
+export async function tabTo(page, selector, most = 150, key = "Tab") {
   for (let i = 0; i < most; i++) {
-    await page.keyboard.press("Tab");
+    await page.keyboard.press(key);
     if (await page.evaluate((selector) => document.activeElement.matches(selector), selector)) return;
   }
-  assert.fail(`${selector} has no focus after ${most} times Tab`);
+  assert.fail(`${selector} has no focus after ${most} times ${key}`);
+}
+
+/** Keeps what the page announces to screen readers: for `prepare` of `open`. An announcement is there for some seconds only. */
+export const listen = (page) =>
+  page.addInitScript(() => {
+    window.heard = [];
+    addEventListener("DOMContentLoaded", () => {
+      const say = document.querySelector("#say");
+      new MutationObserver(() => window.heard.push(say.textContent)).observe(say, { childList: true });
+    });
+  });
+
+/** Waits until the page has announced these words, after those that were waited for before. */
+export const said = (page, words) =>
+  page.waitForFunction((words) => {
+    const at = window.heard.findIndex((one) => one.includes(words));
+    if (at >= 0) window.heard.splice(0, at + 1);
+    return at >= 0;
+  }, words);
+
+/** A session on a running lab by keyboard alone: a path from tokyo to london, a flow on it, and a link of tokyo from the tables, which is failed. Returns its name. */
+export async function sessionByKeyboard(page) {
+  const { keyboard } = page;
+  await page.evaluate(() => (window.constel.app.choose([]), document.activeElement.blur()));
+  await keyboard.press("/");
+  await keyboard.type("tokyo");
+  await keyboard.press("Enter");
+  await page.waitForFunction(() => document.querySelector("#inspect h2").textContent === "tokyo");
+  await keyboard.press("Escape");
+  await keyboard.type("-> london");
+  await keyboard.press("Enter");
+  await page.waitForSelector("#start-flow");
+  await tabTo(page, "#start-flow");
+  await keyboard.press("Enter");
+  await said(page, "the flow has started");
+  await tabTo(page, "#tab-inspect", 61, "Shift+Tab");
+  await keyboard.press("ArrowRight");
+  await keyboard.press("ArrowRight");
+  assert(await page.isVisible("#tables-tab"));
+  await tabTo(page, "#tables input", 5);
+  await keyboard.type("tokyo");
+  await tabTo(page, "#tables table:last-of-type button.name", 40);
+  const name = await page.evaluate(() => document.activeElement.textContent);
+  assert.match(name, /tokyo – |– tokyo/);
+  await keyboard.press("Enter");
+  await page.waitForSelector("#fail");
+  await tabTo(page, "#fail");
+  await keyboard.press("Enter");
+  await said(page, "failed");
+  return name;
 }
 
 /** Waits until a step is shown. */

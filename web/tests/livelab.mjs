@@ -2,7 +2,7 @@
 // here, as those of a lab that has other things to do. Each file of tests that has this has its own page.
 
 import { after, before } from "node:test";
-import { browser, open, ready, serve } from "./lib.mjs";
+import { browser, listen, open, ready, said as announced, serve } from "./lib.mjs";
 
 export const FILE = "scenarios/iridium.yaml";
 /** Slower than the page asks. */
@@ -36,13 +36,7 @@ export const labT = () => (began ? (Date.now() - began) / 1e3 : 0);
 
 /** Puts a lab in the place of the scenario, and keeps what the page announces. */
 async function prepare(page) {
-  await page.addInitScript(() => {
-    window.heard = [];
-    addEventListener("DOMContentLoaded", () => {
-      const say = document.querySelector("#say");
-      new MutationObserver(() => window.heard.push(say.textContent)).observe(say, { childList: true });
-    });
-  });
+  await listen(page);
   const changed = (path, change) =>
     page.route(
       (url) => url.pathname === path,
@@ -117,9 +111,4 @@ async function prepare(page) {
 export const pick = (nodes, path = false) => shown.page.evaluate(([nodes, path]) => window.constel.app.choose(nodes, path), [nodes, path]);
 
 /** Waits for an announcement that was not waited for before. Each is on the page for some seconds only. */
-export const said = (words) =>
-  shown.page.waitForFunction((words) => {
-    const at = window.heard.findIndex((one) => one.includes(words));
-    if (at >= 0) window.heard.splice(0, at + 1);
-    return at >= 0;
-  }, words);
+export const said = (words) => announced(shown.page, words);

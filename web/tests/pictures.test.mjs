@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { source } from "./source.mjs";
 
-const [{ aim, towards }, { grid, spread }, { formation, picture, relative, roundLength }, { DelayScale, rounded }, { direction, named }, { parsed, written }] = await Promise.all(
-  ["aim", "grid", "relative", "scale", "cities", "address"].map(source),
+const [{ aim, towards }, { grid, spread }, { formation, picture, relative, roundLength }, { DelayScale, rounded }, { direction, named }, { parsed, written }, { placed }] = await Promise.all(
+  ["aim", "grid", "relative", "scale", "cities", "address", "places"].map(source),
 );
 
 const radians = (degrees) => (degrees * Math.PI) / 180;
@@ -133,4 +133,24 @@ test("a view comes back from its address, and foreign parts of an address are le
   const live = { ...view, view: "globe", shade: "kind", t: null, pick: { nodes: [], path: false } };
   assert.deepEqual(parsed(`#${written(live)}`, isKnown), { view: "globe", eye: live.eye });
   assert.deepEqual(parsed("#view=moon&links=smell&t=-3&eye=a b c&pick=paris", isKnown), { pick: { nodes: [], path: false } });
+});
+
+test("names stay within the picture: to the left of their points at its right edge, and not over each other", () => {
+  const put = (...wanted) => placed(wanted.map(([name, x, y, is = ""]) => ({ name, at: [x, y], is })), [390, 300], 13, 90);
+  const [middle] = put(["sydney", 200, 100]);
+  assert.deepEqual([middle.isLeft, middle.x, middle.y], [false, 208, 100]);
+  const [edge] = put(["sydney", 370, 100]);
+  assert.deepEqual([edge.isLeft, edge.x], [true, 362]);
+  const names = (found) => found.map(({ name }) => name);
+  // One that would lie over another is left out; picked nodes have their names in any case, one below the other.
+  assert.deepEqual(names(put(["london", 100, 100], ["paris", 120, 104], ["oslo", 100, 130])), ["london", "oslo"]);
+  const both = put(["london", 378, 250, "picked"], ["tokyo", 378, 258, "picked"], ["lima", 330, 252]);
+  assert.deepEqual(names(both), ["london", "tokyo"]);
+  assert(Math.abs(both[0].y - both[1].y) >= 14 && both.every(({ isLeft }) => isLeft), JSON.stringify(both));
+  // What is outside of the picture has no name, and a name at its edge is not cut off.
+  assert.deepEqual(names(put(["north", 100, -1], ["west", -5, 50], ["east", 391, 50])), []);
+  const [top] = put(["top", 100, 1]);
+  assert(top.y >= 7, `${top.y}`);
+  // A name that fits on no side stays at its right.
+  assert(!placed([{ name: "a-satellite-of-a-long-name", at: [60, 40], is: "" }], [100, 100], 13, 9)[0].isLeft);
 });

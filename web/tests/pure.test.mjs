@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { source } from "./source.mjs";
 
-const [{ Rate }, { nearest }, { groups, label }, { csv, flagged, flowCharts, flowVerdict, together, zoomed }, { health }, { detail, event, numberOfEvents }, { absentPorts, failedNodes, unknownDelays }, { Pace }] = await Promise.all(
+const [{ Rate }, { nearest }, { groups, label }, { csv, flagged, flowCharts, flowVerdict, together, zoomed }, { health }, { detail, event, fixed, ms, numberOfEvents }, { absentPorts, failedNodes, unknownDelays }, { Pace }] = await Promise.all(
   ["rate", "arcs", "together", "curves", "health", "words", "byhand", "pace"].map(source),
 );
 
@@ -205,4 +205,8 @@ test("a picture waits for the one before, and for as long as that took; a graphi
   const card = new Pace(null);
   card.drew(1);
   assert(card.may(1));
+});
+
+test("a number that rounds to zero has no sign", () => {
+  assert.deepEqual([fixed(-0.02, 1), fixed(-0.06, 1), fixed(0, 1), fixed(-12.34, 1), ms(-100)], ["0.0", "-0.1", "0.0", "-12.3", "0.000 ms"]);
 });

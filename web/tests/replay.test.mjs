@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { browser, findings, open, ready, results, scrub, serve } from "./lib.mjs";
+import { browser, cutOff, findings, open, ready, results, scrub, serve } from "./lib.mjs";
 
 // Two ways from a to c: over b, 10 ms a cable, and over d, 15 ms a cable.
 const SCENARIO = `constel: 1
@@ -95,7 +95,17 @@ test("flows are a table with outcome, flagged samples and losses; axe finds noth
     ["probe", "a → c", "ok", "yes", "2 of 20"],
     ["bulk", "a → c", "ok", "no", "0 of 20"],
   ]);
-  assert.deepEqual(await findings(page), []);
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    for (const tab of ["events", "inspect", "results"]) {
+      await page.click(`#tab-${tab}`);
+      assert.deepEqual(await findings(page), [], `${colorScheme}, ${tab}`);
+    }
+  }
+  for (const [width, height] of [[390, 844], [1920, 1080], [1360, 820]]) {
+    await page.setViewportSize({ width, height });
+    assert.deepEqual(await cutOff(page), [], `${width} x ${height}`);
+  }
 });
 
 test("a chart is saved as CSV, with units, gaps and the bound that holds until it changes", async () => {

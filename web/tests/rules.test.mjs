@@ -2,51 +2,15 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { browser, open, serve } from "./lib.mjs";
+import { fakeBox } from "./fakebox.mjs";
+import { browser, cutOff, findings, open, serve } from "./lib.mjs";
 
 let chrome, served, shown;
-const orders = [];
-let rules = [
-  { name: "first", match: { protocol: "icmp" }, both: { delay: "20 ms", jitter: { pareto_normal: "1 ms" }, corrupt: "1 %" } },
-  { name: "second", match: { src: ["10.0.0.0/8", "192.168.0.0/16"], dport: "80" }, forward: { rate: "10 Mbit/s", aqm: { drd: { min_frames: 10, max_frames: 40 } } }, reverse: "drop" },
-];
-let frames = 0;
-
-const way = (n) => ({ frames: n, bytes: 100 * n, drops: 1, duplicates: 0, queue_frames: 2, average_bps: 1000, present_bps: 2e6, last_frame_s: 0.5, queue_bytes: 0, counters: {} });
-
-/** What a box does with an order, as far as the table can see. */
-function obey(change) {
-  const at = rules.findIndex((rule) => rule.name === change.name);
-  if (change.rule?.both?.delay === "12") return "`delay`: 12 has no unit";
-  if (change.kind === "add") rules.push(change.rule);
-  if (change.kind === "edit") rules[at] = { name: change.name, ...change.rule };
-  if (change.kind === "remove") rules.splice(at, 1);
-  if (change.kind === "move") rules.splice(change.at - 1, 0, ...rules.splice(at, 1));
-  return null;
-}
+const { orders, prepare } = fakeBox();
 
 before(async () => {
   [chrome, served] = await Promise.all([browser(), serve("--plan", "scenarios/iridium.yaml")]);
-  shown = await open(chrome, served.url, {
-    prepare: async (page) => {
-      await page.route((url) => url.pathname === "/api/world", async (route) => {
-        const answer = await route.fetch();
-        await route.fulfill({ response: answer, json: { ...(await answer.json()), mode: "box", name: "office", may_write: true, nodes: [] } });
-      });
-      await page.route((url) => url.pathname === "/api/rules", (route) => {
-        frames += 10;
-        const both = rules.map((rule) => ({ name: rule.name, rule, directions: { forward: way(frames), reverse: way(frames / 2) } }));
-        return route.fulfill({ json: { lab: "office", state: "running", mode: "shared", seed: 1, interfaces: [{ name: "eth1" }, { name: "eth2" }], rules: both, unmatched: { forward: way(0) }, removed: {} } });
-      });
-      await page.route((url) => url.pathname === "/api/do", (route) => {
-        const order = route.request().postDataJSON();
-        orders.push(order);
-        assert.equal(route.request().headers()["x-constel"], "1");
-        const error = obey(order.change);
-        return route.fulfill(error ? { status: 400, json: { error } } : { json: { rules: rules.map((rule) => rule.name), warnings: [], took_ns: 1 } });
-      });
-    },
-  });
+  shown = await open(chrome, served.url, { prepare });
   await shown.page.waitForSelector("#rule-table");
 });
 after(async () => {
@@ -69,6 +33,22 @@ test("a rule is in NIST Net's columns, what has none beside them, and what it di
   assert.match(await shown.page.textContent("tr[data-rule=first]"), /corrupt: 1 %/);
   const before = Number(await shown.page.textContent("tr[data-rule=first][data-way=forward] [data-stat=frames]"));
   await shown.page.waitForFunction((before) => Number(document.querySelector("tr[data-rule=first][data-way=forward] [data-stat=frames]").textContent) > before, before);
+});
+
+test("axe finds nothing and nothing is cut off in the table and in a rule's text, in dark and in light", async () => {
+  const { page } = shown;
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    assert.deepEqual(await findings(page), [], colorScheme);
+  }
+  await page.click("#add-rule");
+  await page.waitForSelector("#rule-text");
+  assert.deepEqual(await findings(page), []);
+  for (const [width, height] of [[390, 844], [1360, 820]]) {
+    await page.setViewportSize({ width, height });
+    assert.deepEqual(await cutOff(page), [], `${width} x ${height}`);
+  }
+  await page.click("#rules button:text-is('Cancel')");
 });
 
 test("cells are edited in place, while the counters go on; what has no cell stays", async () => {

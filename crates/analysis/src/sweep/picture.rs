@@ -1,5 +1,8 @@
 //! Pictures of tables and comparisons: one for each figure of each flow.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use constel_measure::plot::intervals::{Estimate, Group};
 
 use crate::sweep::compare::{Compared, Comparison};
@@ -31,9 +34,13 @@ impl Table {
             let estimates = rows
                 .iter()
                 .map(|row| estimate(&row.variant, &row.interval, row.values.clone()));
+            // Only the name: the path of the file is of no use in a paper.
+            let name = Path::new(&self.scenario)
+                .file_stem()
+                .map_or(self.scenario.as_str().into(), OsStr::to_string_lossy);
             let title = format!(
-                "Flow {}: {}, {}",
-                first.flow, first.figure.words, self.scenario
+                "Flow {}: {}, sweep of {name}",
+                first.flow, first.figure.words
             );
             Some(drawn(
                 &first.flow,
@@ -127,7 +134,7 @@ mod tests {
         let six = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
         let table = Table {
             version: 1,
-            scenario: "a.yaml".to_owned(),
+            scenario: "/home/user/studies/controls.yaml".to_owned(),
             seeds: (1..=6).collect(),
             trustworthy_only: false,
             runs: Vec::new(),
@@ -141,6 +148,7 @@ mod tests {
         let stems: Vec<&str> = pictures.iter().map(|p| p.stem.as_str()).collect();
         assert_eq!(stems, ["bulk-throughput_mbps", "bulk-loss_percent"]);
         let first = &pictures[0].group;
+        assert_eq!(first.title, "Flow bulk: throughput, sweep of controls");
         assert_eq!(first.label, "throughput (Mbit/s)");
         assert_eq!(first.estimates[0].interval, Some([1.0, 6.0]));
         assert_eq!(
