@@ -1,8 +1,11 @@
 //! Pings between two nodes of a scenario over the edges of its plan, in virtual time: topology, routes and link model of a
-//! lab, without its kernels and programs. Writes one CSV file for each seed, with the rows of answered pings:
-//! `received_unix_s,sequence,rtt_ms`.
+//! lab, without its kernels and programs. Writes one CSV file for each seed, from that of the scenario on, with the rows of
+//! answered pings: `received_unix_s,sequence,rtt_ms`.
 //!
-//! `cargo run --example ping -- SCENARIO FROM TO INTERVAL_MS SEEDS FOLDER`, for example
+//! With a second folder, it also writes the rates of the first node's access at the beginning of each step, as a flow alone on
+//! the link has them: `unix_s,down_mbps,up_mbps`.
+//!
+//! `cargo run --example ping -- SCENARIO FROM TO INTERVAL_MS SEEDS FOLDER [RATES]`, for example
 //! `ping experiments/access/victoria.yaml dish pop 100 20 /tmp/pings`
 
 use std::collections::BTreeSet;
@@ -10,6 +13,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use constel_link::access::{Direction, Terminal};
 use constel_link::{
     CheckedEffects, DropCause, EdgeChange, EdgeTable, EdgeUpdate, EffectsChange, Frames, PortId,
     mac_of,
@@ -52,8 +56,8 @@ impl Frames<Ping> for Plain {
 
 fn main() -> Result<(), String> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [path, from, to, interval, seeds, folder] = &arguments[..] else {
-        return Err("ping SCENARIO FROM TO INTERVAL_MS SEEDS FOLDER".into());
+    let [path, from, to, interval, seeds, folder, rates_folder @ ..] = &arguments[..] else {
+        return Err("ping SCENARIO FROM TO INTERVAL_MS SEEDS FOLDER [RATES]".into());
     };
     let number = |text: &String| text.parse::<u64>().map_err(|e| format!("{text}: {e}"));
     let interval_ns = number(interval)?.max(1) * 1_000_000;
@@ -67,12 +71,57 @@ fn main() -> Result<(), String> {
     };
     let ends = [node(from)?, node(to)?];
     let steps = steps(&lab, ends);
-    for seed in 1..=number(seeds)? {
-        let csv = pings(&lab, &steps, ends, interval_ns, seed)?;
+    let write = |folder: &String, seed: u64, csv: String| {
         let file = Path::new(folder).join(format!("{seed}.csv"));
-        std::fs::write(&file, csv).map_err(|e| format!("{}: {e}", file.display()))?;
+        std::fs::write(&file, csv).map_err(|e| format!("{}: {e}", file.display()))
+    };
+    let first = lab.scenario.seed;
+    for seed in first..first + number(seeds)? {
+        write(folder, seed, pings(&lab, &steps, ends, interval_ns, seed)?)?;
+        for folder in rates_folder {
+            write(folder, seed, rates(&lab, &steps, ends[0], seed))?;
+        }
     }
     Ok(())
+}
+
+/// Returns the rows of the rates of a terminal's access. Steps without a link to a satellite have none.
+fn rates(lab: &Lab, steps: &[Step], node: NodeId, seed: u64) -> String {
+    let mut rows = String::from("unix_s,down_mbps,up_mbps\n");
+    let start_s = lab.scenario.start.unix_ns() as f64 / 1e9;
+    for step in steps {
+        let rate = |direction: Direction| {
+            step.update.changes.iter().find_map(|change| {
+                let EdgeChange::Set {
+                    from,
+                    to,
+                    impairment,
+                } = change
+                else {
+                    return None;
+                };
+                let port = match direction {
+                    Direction::Up => from,
+                    Direction::Down => to,
+                };
+                let profile = usize::from(impairment.profile).checked_sub(1)?;
+                let access = lab.profiles.get(profile)?.access.as_ref()?;
+                let place = access.terminals.iter().find(|row| row.0 == *port)?;
+                if lab.layout.port(*port).node != node {
+                    return None;
+                }
+                let terminal = Terminal::new(seed, port.0).at(access.minute_ns, place.1);
+                let (share, _) = access.parts.share(&terminal, direction, step.t_ns)?;
+                Some(impairment.rate_bps?.get() as f64 * share / 1e6)
+            })
+        };
+        if let (Some(down), Some(up)) = (rate(Direction::Down), rate(Direction::Up)) {
+            let unix_s = start_s + step.t_ns as f64 / 1e9;
+            // Writing to a String cannot fail.
+            let _ = writeln!(rows, "{unix_s:.3},{down:.3},{up:.3}");
+        }
+    }
+    rows
 }
 
 /// Plans all steps once: they do not depend on the seed of the links.

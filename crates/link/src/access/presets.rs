@@ -8,7 +8,7 @@ use super::parts::Access;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preset {
-    /// The measurements that its numbers were fitted to, and numbers taken from elsewhere.
+    /// The measurements that its numbers were fitted to, and where numbers that are no fit come from.
     pub fitted_to: Vec<String>,
     /// The remaining differences between the model and the measurements.
     pub residuals: Vec<Residual>,
@@ -29,8 +29,9 @@ pub struct Residual {
 }
 
 /// Names of the presets, with their files.
-pub const PRESETS: [(&str, &str); 3] = [
+pub const PRESETS: [(&str, &str); 4] = [
     ("ideal", include_str!("presets/ideal.json")),
+    ("oneweb-2024", include_str!("presets/oneweb-2024.json")),
     ("starlink-2023", include_str!("presets/starlink-2023.json")),
     ("starlink-2025", include_str!("presets/starlink-2025.json")),
 ];

@@ -1,10 +1,10 @@
 //! The blockage of a site, from its pings: a property of the place, which no preset has.
 
-use std::error::Error;
-
 use constel_link::access::{Blockage, Partial};
-use constel_measure::compare::{Probe, Series, SlotTimes};
+use constel_measure::compare::{Probe, Series};
 use constel_measure::quantiles::rank;
+
+use crate::figures::slots;
 
 /// Share of lost pings above which a slot is blocked: gaps and failed transmissions take a few per cent, and a tenth in
 /// the worst slot.
@@ -15,15 +15,6 @@ const WHOLE: f64 = 0.9;
 const ROW: usize = 2;
 /// Least number of pings of a slot that is judged: the measurement cuts the first and the last.
 const LEAST: usize = 100;
-
-fn slots(series: &Series) -> Vec<&[Probe]> {
-    let slots = SlotTimes::default();
-    let number = |t_s: f64| ((t_s - slots.phase_s) / slots.period_s).floor() as i64;
-    let chunks = series
-        .probes
-        .chunk_by(|a, b| number(a.t_s) == number(b.t_s));
-    chunks.collect()
-}
 
 fn lost(slot: &[Probe]) -> f64 {
     let count = slot.iter().filter(|p| p.rtt_ms.is_none()).count();
@@ -107,9 +98,8 @@ fn partial(slots: &[&[Probe]], ratio: f64) -> Option<Partial> {
     })
 }
 
-/// Prints the blockage of a site as a scenario has it.
-pub(crate) fn print(series: &Series) -> Result<(), Box<dyn Error>> {
-    let chain = of(series).ok_or("no slot is blocked")?;
+/// The blockage as a scenario has it.
+pub(crate) fn text(chain: &Blockage) -> String {
     let percent = |ratio: f64| format!("{:.1} %", 100.0 * ratio);
     let (begin, end) = (percent(chain.begin_ratio), percent(chain.end_ratio));
     let part = chain.partial.map_or(String::new(), |part| {
@@ -122,6 +112,5 @@ pub(crate) fn print(series: &Series) -> Result<(), Box<dyn Error>> {
             s(part.hold_ns)
         )
     });
-    println!("blockage: {{begin: {begin}, end: {end}{part}}}");
-    Ok(())
+    format!("blockage: {{begin: {begin}, end: {end}{part}}}")
 }

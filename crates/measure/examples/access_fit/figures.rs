@@ -1,6 +1,6 @@
 //! The figures of a series of pings that the fit compares, and their distance.
 
-use constel_measure::compare::{Losses, Series, SlotTimes, autocorrelation, medians, w1};
+use constel_measure::compare::{Losses, Probe, Series, SlotTimes, autocorrelation, medians, w1};
 use constel_measure::quantiles::rank;
 
 /// Figures of a series.
@@ -97,89 +97,119 @@ fn memory_of(series: &Series, slots: SlotTimes) -> Option<f64> {
     autocorrelation(&flat, 1)
 }
 
-/// Rows of a comparison: name, measured value, model's value, and the difference that weighs 1. Figures that are ratios of
-/// rare events are compared by their logarithm.
-pub(crate) fn rows(measured: &Figures, model: &Figures) -> Vec<(String, f64, f64, f64)> {
-    let mut rows = Vec::new();
+/// Names and values of all figures.
+fn values(f: &Figures) -> Vec<(String, f64)> {
+    let mut values = Vec::new();
     for q in [0.01, 0.05, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95, 0.99] {
-        let of = |f: &Figures| rank(&f.rtts_ms, q);
-        let tolerance = if (0.25..=0.75).contains(&q) {
-            0.04
-        } else {
-            0.08
-        };
-        rows.push((
-            format!("RTT {:.0} %, ms", q * 100.0),
-            of(measured),
-            of(model),
-            tolerance * of(measured),
-        ));
+        let name = format!("RTT {:.0} %, ms", q * 100.0);
+        values.push((name, rank(&f.rtts_ms, q)));
     }
     for q in [0.10, 0.25, 0.50, 0.75, 0.90] {
-        let of = |f: &Figures| rank(&f.slot_medians_ms, q);
-        rows.push((
-            format!("slot medians {:.0} %, ms", q * 100.0),
-            of(measured),
-            of(model),
-            0.10 * of(measured),
-        ));
+        let name = format!("slot medians {:.0} %, ms", q * 100.0);
+        values.push((name, rank(&f.slot_medians_ms, q)));
     }
     let names = ["first 0.1 s", "0.1 s to 1 s", "after 1 s"];
-    for (n, name) in names.iter().enumerate() {
-        let (a, b) = (measured.profile_ms[n], model.profile_ms[n]);
-        // The first tenth of a second has one ping a slot, so its figures are less certain.
-        let wide = if n == 0 { 2.0 } else { 1.0 };
-        rows.push((
-            format!("median of a slot's {name}, ms"),
-            a.0,
-            b.0,
-            wide * 0.06 * a.0,
-        ));
-        rows.push((
-            format!("95 % of a slot's {name}, ms"),
-            a.1,
-            b.1,
-            wide * 0.12 * a.1,
-        ));
+    for (name, (median, most)) in names.iter().zip(f.profile_ms) {
+        values.push((format!("median of a slot's {name}, ms"), median));
+        values.push((format!("95 % of a slot's {name}, ms"), most));
     }
-    rows.push((
-        "quartiles apart within a slot, ms".into(),
-        measured.within_ms,
-        model.within_ms,
-        0.15 * measured.within_ms,
-    ));
-    rows.push((
-        "correlation of neighbours".into(),
-        measured.memory,
-        model.memory,
-        0.05,
-    ));
-    let ratio =
-        |name: &str, a: f64, b: f64, factor: f64| (name.to_owned(), a, b, a * (factor - 1.0));
-    let (a, b) = (&measured.losses, &model.losses);
-    rows.push(ratio("lost, %", 100.0 * a.ratio, 100.0 * b.ratio, 1.2));
-    rows.push(ratio(
-        "bursts of loss for 1,000 pings",
-        a.bursts_per_1000,
-        b.bursts_per_1000,
-        1.2,
-    ));
-    rows.push(ratio("mean burst, pings", a.mean_burst, b.mean_burst, 1.2));
-    rows
+    let others = [
+        ("quartiles apart within a slot, ms", f.within_ms),
+        ("correlation of neighbours", f.memory),
+        ("lost, %", 100.0 * f.losses.ratio),
+        ("bursts of loss for 1,000 pings", f.losses.bursts_per_1000),
+        ("mean burst, pings", f.losses.mean_burst),
+    ];
+    values.extend(others.map(|(name, value)| (name.to_owned(), value)));
+    values
 }
 
-/// The distance that the fit minimises: the mean square of all rows in units of their tolerance, and of W1 in units of
-/// 1.5 ms.
-pub(crate) fn distance(measured: &Figures, model: &Figures) -> f64 {
-    if model.rtts_ms.is_empty() || model.slot_medians_ms.is_empty() {
-        return f64::MAX;
+/// Rows of a comparison: name, measured value, and the model's value.
+pub(crate) fn rows(measured: &Figures, model: &Figures) -> Vec<(String, f64, f64)> {
+    let pairs = values(measured).into_iter().zip(values(model));
+    pairs.map(|((name, a), (_, b))| (name, a, b)).collect()
+}
+
+/// Share of a figure below which a difference is no worse: the model has no more digits.
+const FLOOR: f64 = 0.02;
+/// Number of samples of the bootstrap.
+const SAMPLES: u64 = 400;
+
+/// The measurement that a fit approaches, with the standard errors of its figures.
+pub(crate) struct Goal {
+    figures: Figures,
+    /// Standard errors in the order of [`values`].
+    errors: Vec<f64>,
+    /// Mean W1 between the measurement and a sample of it, milliseconds.
+    w1_ms: f64,
+}
+
+impl Goal {
+    /// A measurement and its standard errors, by drawing its slots with replacement (Efron 1979): pings of a slot depend on
+    /// each other, slots less so. The draws are seeded.
+    pub(crate) fn new(series: &Series) -> Goal {
+        let all = slots(series);
+        let sample = |state: &mut u64| {
+            let drawn = all.iter().map(|_| Series {
+                probes: all[draw(state, all.len())].to_vec(),
+                ..Series::default()
+            });
+            figures(&drawn.collect::<Vec<Series>>())
+        };
+        let whole = figures(std::slice::from_ref(series));
+        let mut state = 1;
+        let (mut sums, mut w1_ms) = (vec![(0.0, 0.0); values(&whole).len()], 0.0);
+        for _ in 0..SAMPLES {
+            let sample = sample(&mut state);
+            w1_ms += w1(&sample.rtts_ms, &whole.rtts_ms) / SAMPLES as f64;
+            for (sum, (_, value)) in sums.iter_mut().zip(values(&sample)) {
+                sum.0 += value;
+                sum.1 += value * value;
+            }
+        }
+        let errors = sums.iter().zip(values(&whole)).map(|(sum, (_, value))| {
+            let mean = sum.0 / SAMPLES as f64;
+            let variance = (sum.1 / SAMPLES as f64 - mean * mean).max(0.0);
+            variance.sqrt().hypot(FLOOR * value)
+        });
+        Goal {
+            errors: errors.collect(),
+            figures: whole,
+            w1_ms,
+        }
     }
-    let rows = rows(measured, model);
-    let squares: f64 = rows
-        .iter()
-        // A part that is absent gives a difference of many tolerances; the bound keeps the simplex on its way.
-        .map(|(_, a, b, unit)| ((b - a) / unit).clamp(-20.0, 20.0).powi(2))
-        .sum();
-    let apart = w1(&model.rtts_ms, &measured.rtts_ms) / 1.5;
-    (squares + apart * apart) / (rows.len() + 1) as f64
+
+    /// The distance that the fit minimises: the mean square of all differences in units of their standard errors.
+    pub(crate) fn distance(&self, model: &Figures) -> f64 {
+        if model.rtts_ms.is_empty() || model.slot_medians_ms.is_empty() {
+            return f64::MAX;
+        }
+        let rows = rows(&self.figures, model);
+        let squares: f64 = rows
+            .iter()
+            .zip(&self.errors)
+            // A part that is absent gives a difference of many errors; the bound keeps the simplex on its way.
+            .map(|((_, a, b), error)| ((b - a) / error).clamp(-20.0, 20.0).powi(2))
+            .sum();
+        let apart = w1(&model.rtts_ms, &self.figures.rtts_ms) / self.w1_ms;
+        (squares + apart * apart) / (rows.len() + 1) as f64
+    }
+}
+
+/// Draws a place below `count` by Knuth's linear congruential generator, of which only the upper bits are used.
+fn draw(state: &mut u64, count: usize) -> usize {
+    *state = state
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) as usize % count
+}
+
+/// The pings of each slot.
+pub(crate) fn slots(series: &Series) -> Vec<&[Probe]> {
+    let times = SlotTimes::default();
+    let number = |t_s: f64| ((t_s - times.phase_s) / times.period_s).floor() as i64;
+    let chunks = series
+        .probes
+        .chunk_by(|a, b| number(a.t_s) == number(b.t_s));
+    chunks.collect()
 }

@@ -1,9 +1,10 @@
 //! Fits the access model to measurements and prints presets: `experiments/access/fit` runs it.
 //!
-//! `victoria PING.csv` fits the first 450 s of the pings and compares the model with the second.
-//! `osnabrueck QUARTILES.json PRESET.json` takes a preset's slots, gaps and losses, and fits delays and rates.
+//! `victoria PING.csv` fits each half of the pings, compares it with the other one, and fits all of them.
+//! `osnabrueck QUARTILES.json SESSIONS.csv` fits quartiles of months, and jitter and losses of a car's sessions.
 //! `rates QUARTILES.json PRESET.json` keeps all of a preset and fits rates only.
 //! `blockage PING.csv` prints the blockage of a site, by counting.
+//! `sessions SESSIONS.csv PRESET.json` compares a preset with short sessions of pings, and fits the blockage of a car.
 //! `compare PING.csv RUN.csv...` fits nothing: it compares pings of runs, taken together, with a measurement.
 //! The model's code is that of the crate; no formula is here a second time.
 
@@ -12,16 +13,17 @@ mod figures;
 mod minimise;
 mod model;
 mod ping;
+mod sessions;
 
 use std::error::Error;
 
-use constel_link::access::{Access, Cell, Direction, Preset, Residual, Step, Terminal};
+use constel_link::access::{Access, Direction, Preset, Residual, Terminal};
 use constel_measure::compare::{Series, w1};
 use constel_measure::quantiles::rank;
 
-use figures::{Figures, distance, figures, rows};
+use figures::{Figures, Goal, figures, rows};
 
-/// Part of the measurement that is fitted, seconds; the rest is compared.
+/// Half of the measurement, seconds: each is fitted and compared with the other.
 const FITTED_S: u64 = 450;
 /// Terminals of one evaluation. All evaluations have the same seeds, so that the function is the same one.
 const TERMINALS: u64 = 16;
@@ -35,21 +37,30 @@ fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let preset = match words[..] {
         ["victoria", pings] => victoria(&std::fs::read_to_string(pings)?)?,
-        ["osnabrueck", quartiles, preset] => osnabrueck(
+        ["osnabrueck", quartiles, sessions] => osnabrueck(
             &std::fs::read_to_string(quartiles)?,
-            &std::fs::read_to_string(preset)?,
+            &std::fs::read_to_string(sessions)?,
         )?,
         ["rates", quartiles, preset] => rates(
             &std::fs::read_to_string(quartiles)?,
             &std::fs::read_to_string(preset)?,
         )?,
         ["blockage", pings] => {
-            return blockage::print(&ping::read(&std::fs::read_to_string(pings)?)?);
+            let series = ping::read(&std::fs::read_to_string(pings)?)?;
+            let chain = blockage::of(&series).ok_or("no slot is blocked")?;
+            println!("{}", blockage::text(&chain));
+            return Ok(());
+        }
+        ["sessions", sessions, preset] => {
+            return sessions::print(
+                &std::fs::read_to_string(sessions)?,
+                &std::fs::read_to_string(preset)?,
+            );
         }
         ["compare", measured, ref runs @ ..] if !runs.is_empty() => return compare(measured, runs),
         _ => {
             return Err(
-                "access_fit victoria PING.csv | osnabrueck QUARTILES.json PRESET.json | rates QUARTILES.json PRESET.json | blockage PING.csv | compare PING.csv RUN.csv...".into(),
+                "access_fit victoria PING.csv | osnabrueck QUARTILES.json SESSIONS.csv | rates QUARTILES.json PRESET.json | blockage PING.csv | sessions SESSIONS.csv PRESET.json | compare PING.csv RUN.csv...".into(),
             );
         }
     };
@@ -68,11 +79,8 @@ fn compare(measured: &str, runs: &[&str]) -> Result<(), Box<dyn Error>> {
     let runs: Vec<Series> = runs.iter().map(|run| read(run)).collect::<Result<_, _>>()?;
     let model = figures(&runs);
     let parts = [
-        ("first 450 s (fitted)", all.between(begin_s, middle_s)),
-        (
-            "second 450 s (held out)",
-            all.between(middle_s, f64::INFINITY),
-        ),
+        ("first 450 s", all.between(begin_s, middle_s)),
+        ("second 450 s", all.between(middle_s, f64::INFINITY)),
         ("all 900 s", all),
     ];
     for (name, part) in parts {
@@ -87,15 +95,64 @@ fn terminals(access: &Access, count: u64, seconds: u64, hour: f64) -> Vec<Series
         .collect()
 }
 
+/// Fits the pings of Victoria: each half, with the other one held out, and all of them, which is the preset.
 fn victoria(text: &str) -> Result<Preset, Box<dyn Error>> {
     let all = ping::read(text)?;
     let begin_s = all.probes.first().ok_or("no ping")?.t_s;
     let middle_s = begin_s + FITTED_S as f64;
-    let first = figures(&[all.between(begin_s, middle_s)]);
-    let second = figures(&[all.between(middle_s, f64::INFINITY)]);
-    let mut evaluations = 0;
+    let first = ("the first 450 s", all.between(begin_s, middle_s));
+    let second = ("the second 450 s", all.between(middle_s, f64::INFINITY));
+    for (fitted, other) in [(&first, &second), (&second, &first)] {
+        eprintln!("\n# Fitted to {}", fitted.0);
+        let access = fit(&fitted.1);
+        let pings = terminals(&access, TABLE_TERMINALS, FITTED_S, VICTORIA_HOUR);
+        let model = figures(&pings);
+        for (part, kind) in [(fitted, "fitted"), (other, "held out")] {
+            let clear = figures(&[blockage::without(&part.1)]);
+            let name = format!("{}, clear slots ({kind})", part.0);
+            report(&name, &clear, &model, &pings);
+        }
+    }
+    eprintln!("\n# Fitted to all 900 s: the preset");
+    let access = fit(&all);
+    let pings = terminals(&access, TABLE_TERMINALS, 2 * FITTED_S, VICTORIA_HOUR);
+    let model = figures(&pings);
+    let clear = figures(&[blockage::without(&all)]);
+    report("all 900 s, clear slots", &clear, &model, &pings);
+    // The blockage is counted in both halves, so these tables are no prediction of losses.
+    let site = Access {
+        blockage: blockage::of(&all),
+        ..access.clone()
+    };
+    let pings = terminals(&site, TABLE_TERMINALS, 2 * FITTED_S, VICTORIA_HOUR);
+    let blocked = figures(&pings);
+    for (name, part) in [first, second, ("all 900 s", all)] {
+        let name = format!("{name}, with the blockage of the site");
+        report(&name, &figures(&[part]), &blocked, &pings);
+    }
+    let residuals = rows(&clear, &model)
+        .into_iter()
+        .map(|(figure, measured, model)| Residual {
+            figure: format!("Victoria, clear slots of 900 s: {figure}"),
+            measured: tidy(measured),
+            model: tidy(model),
+        });
+    Ok(Preset {
+        fitted_to: vec![
+            "Victoria, Canada, 2025-05-29 23:20 UTC, 900 s without blocked slots: pings to the gateway's address, 10 a second (sample data of clarkzjw/LEOViz, GPL-3.0)".into(),
+            "not fitted: turns of 1/750 s (Humphreys et al. 2023), a request's 4 turns, 3 transmissions, slots of 15 s from second 12 of a minute".into(),
+            "curve by hour: Osnabrück, 15 % more at 5 h, 20 % less at 19 to 20 h (WetLinks, CC BY-SA 4.0)".into(),
+            "rain: a third of the throughput is lost above 5 mm/h (WetLinks)".into(),
+        ],
+        residuals: residuals.collect(),
+        access,
+    })
+}
+
+/// Fits all numbers of the model to a series without its blocked slots, which no preset has.
+fn fit(series: &Series) -> Access {
+    let goal = Goal::new(&blockage::without(series));
     let mut cost = |x: &[f64]| {
-        evaluations += 1;
         let access = model::access(x);
         if access.check().is_err() {
             return f64::MAX;
@@ -107,7 +164,7 @@ fn victoria(text: &str) -> Result<Preset, Box<dyn Error>> {
             .zip(model::start())
             .map(|(a, b)| (a - b).powi(2))
             .sum();
-        distance(&first, &figures(&pings)) + 0.01 * far
+        goal.distance(&figures(&pings)) + 0.01 * far
     };
     let mut best = minimise::Least {
         value: f64::MAX,
@@ -124,50 +181,7 @@ fn victoria(text: &str) -> Result<Preset, Box<dyn Error>> {
     for (name, value) in model::NAMES.iter().zip(&best.at) {
         eprintln!("{name}: {value:.3}");
     }
-    let access = model::access(&best.at);
-    let pings = terminals(&access, TABLE_TERMINALS, FITTED_S, VICTORIA_HOUR);
-    let model = figures(&pings);
-    report("the first 450 s (fitted)", &first, &model, &pings);
-    report("the second 450 s (held out)", &second, &model, &pings);
-    let clear = blockage::without(&all.between(middle_s, f64::INFINITY));
-    report(
-        "the second 450 s without blocked slots",
-        &figures(&[clear]),
-        &model,
-        &pings,
-    );
-    // The blockage is counted in both halves, so these tables are no prediction of losses.
-    let site = Access {
-        blockage: blockage::of(&all),
-        ..access.clone()
-    };
-    let pings = terminals(&site, TABLE_TERMINALS, 2 * FITTED_S, VICTORIA_HOUR);
-    let blocked = figures(&pings);
-    for (name, part) in [
-        ("the second 450 s", &second),
-        ("all 900 s", &figures(&[all])),
-    ] {
-        let name = format!("{name}, with the blockage of the site");
-        report(&name, part, &blocked, &pings);
-    }
-    eprintln!("evaluations: {evaluations}");
-    let residuals = rows(&first, &model)
-        .into_iter()
-        .map(|(figure, measured, model, _)| Residual {
-            figure: format!("Victoria, first 450 s: {figure}"),
-            measured: tidy(measured),
-            model: tidy(model),
-        });
-    Ok(Preset {
-        fitted_to: vec![
-            "Victoria, Canada, 2025-05-29 23:20 UTC, first 450 s of 900 s: pings to the gateway's address, 10 a second (sample data of clarkzjw/LEOViz, GPL-3.0)".into(),
-            "not fitted: turns of 1/750 s (Humphreys et al. 2023), a request's 4 turns, 3 transmissions, slots of 15 s from second 12 of a minute".into(),
-            "curve by hour: Osnabrück, 15 % more at 5 h, 20 % less at 19 to 20 h (WetLinks, CC BY-SA 4.0)".into(),
-            "rain: a third of the throughput is lost above 5 mm/h (WetLinks)".into(),
-        ],
-        residuals: residuals.collect(),
-        access,
-    })
+    model::access(&best.at)
 }
 
 fn tidy(value: f64) -> f64 {
@@ -177,7 +191,7 @@ fn tidy(value: f64) -> f64 {
 /// Prints the table of one part of the measurement, and how single runs of the same length spread.
 fn report(name: &str, measured: &Figures, model: &Figures, runs: &[Series]) {
     eprintln!("\n{name}\n| figure | measured | model | difference |\n|---|---|---|---|");
-    for (figure, a, b, _) in rows(measured, model) {
+    for (figure, a, b) in rows(measured, model) {
         eprintln!(
             "| {figure} | {a:.3} | {b:.3} | {:+.1} % |",
             100.0 * (b - a) / a
@@ -258,7 +272,7 @@ fn search(start: &[f64], evaluations: usize, cost: impl Fn(&[f64]) -> f64) -> Ve
         value: f64::MAX,
         at: start.to_vec(),
     };
-    for step in [0.4, 0.3, 0.15] {
+    for step in [0.5, 0.3, 0.15] {
         // Numbers that the data do not determine stay at their start.
         let least = minimise::minimise(&best.at, step, evaluations, |x| cost(x) + 1e-4 * far(x));
         if least.value < best.value {
@@ -324,36 +338,30 @@ fn rates(text: &str, preset: &str) -> Result<Preset, Box<dyn Error>> {
     Ok(preset)
 }
 
-fn osnabrueck(text: &str, preset: &str) -> Result<Preset, Box<dyn Error>> {
+/// Fits the quartiles of Osnabrück and the sessions of a car that stood around it in the same months.
+fn osnabrueck(text: &str, sessions: &str) -> Result<Preset, Box<dyn Error>> {
     let measured: serde_json::Value = serde_json::from_str(text)?;
-    let base: Preset = serde_json::from_str(preset)?;
+    let standing = sessions::Standing::read(sessions)?;
     let rtt = quartiles(&measured, "bent_pipe_rtt_ms")?;
     let down = quartiles(&measured, "download_mbps")?;
     let up = quartiles(&measured, "upload_mbps")?;
+    let count = model::start().len();
     let with = |x: &[f64]| -> Access {
-        let mut full = model::start();
-        full[0..5].copy_from_slice(&x[0..5]);
-        let fitted = model::access(&full);
-        let mut access = base.access.clone();
-        let changes = base.access.cell.as_ref().and_then(|cell| cell.changes);
-        access.cell = fitted.cell.map(|cell| Cell { changes, ..cell });
-        let spread_ns = fitted.step.map_or(0, |step| step.spread_ns);
-        access.step = access.step.map(|step| Step { spread_ns, ..step });
-        access.up.processing_ns = fitted.up.processing_ns;
-        access.down.processing_ns = fitted.down.processing_ns;
-        access.up.grants = fitted.up.grants;
-        set_rates(&mut access, &x[5..9]);
+        let mut access = model::access(&x[..count]);
+        set_rates(&mut access, &x[count..]);
         access
     };
-    let mut start = model::start()[0..5].to_vec();
+    let mut start = model::start();
     start.extend(rates_start());
-    let best = search(&start, 400, |x| {
+    let best = search(&start, 600, |x| {
         let access = with(x);
         if access.check().is_err() {
             return f64::MAX;
         }
         let (rtts, downs, ups) = days(&access, 2);
-        apart(&rtts, &rtt) + apart(&downs, &down) + apart(&ups, &up)
+        let quarters = apart(&rtts, &rtt) + apart(&downs, &down) + apart(&ups, &up);
+        // Quartiles of months are certain. Sessions of one car, over the path to one server, are less so.
+        10.0 * quarters + standing.distance(&access)
     });
     let access = with(&best);
     let (rtts, downs, ups) = days(&access, 20);
@@ -365,8 +373,8 @@ fn osnabrueck(text: &str, preset: &str) -> Result<Preset, Box<dyn Error>> {
     Ok(Preset {
         fitted_to: vec![
             "Osnabrück, Germany, 2023-09 to 2024-03: quartiles of bent-pipe RTT and of throughput (WetLinks, CC BY-SA 4.0)".into(),
-            "slots, long steps, changes within slots, gaps and retransmission: as starlink-2025, because quartiles of months do not show them".into(),
-            "curve by hour and rain: as starlink-2025, from the same measurement".into(),
+            format!("around Osnabrück, 2024-01 to 2024-03: jitter and losses of {} sessions of a car that stood (Starlink on the Road, CC BY-SA 4.0)", standing.count),
+            "not fitted: turns, requests, transmissions and slots as starlink-2025; curve by hour and rain from figures of WetLinks".into(),
         ],
         residuals: rows,
         access,
