@@ -29,7 +29,8 @@ ip -n {0}near link set eth0 up; ip -n {0}far link set eth1 up
 # Namespaces of a bench that holds a port, with addresses as above. Neighbours are written down: a request would go over all edges.
 HELD = """mkfifo /run/{driver}.in; sleep 1000000 > /run/{driver}.in & echo $! > /run/{driver}.pid
 '{bench}' hold {driver} {edges} < /run/{driver}.in > /run/{driver}.row &
-until [ -s /run/{driver}.row ]; do sleep 0.1; done
+holder=$!
+until [ -s /run/{driver}.row ]; do kill -0 $holder || exit 1; sleep 0.1; done
 near=$(sed 's/.*"near":"\\([^"]*\\)".*/\\1/' /run/{driver}.row); far=$(sed 's/.*"far":"\\([^"]*\\)".*/\\1/' /run/{driver}.row)
 mkdir -p /run/netns
 for end in near far; do eval "file=\\$$end"; touch /run/netns/edt-{driver}-$end; mount --bind $file /run/netns/edt-{driver}-$end; done
@@ -117,6 +118,8 @@ def part(afresh, name="filters", place=Guest):
     rows = [row for row in rows if row["links"] in done]
     if done >= set(COUNTS):
         return
+    if place is Guest and not os.access(BENCH, os.X_OK):
+        raise SystemExit(f"{BENCH} is missing: `cargo build --release -p constel-drivers --example ports_bench` makes it")
     with place() as guest:
         guest.ask(WIRE.format("edt-bare-"))
         guest.ask(WIRE.format("edt-"))

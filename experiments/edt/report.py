@@ -67,11 +67,16 @@ def configuration(data):
 def accuracy(data):
     rows = []
     for row in data["rows"]:
-        rtt, mbps = row["rtt_ms"], row["mbps"]
-        tens = [statistics.mean(mbps[at : at + 10]) for at in range(0, len(mbps) - 9, 10)]
-        rows.append([row["way"], str(len(rtt)), f"{min(rtt):.3f}", f"{statistics.median(rtt):.3f}", f"{max(rtt):.3f}",
-                     f"{statistics.mean(mbps):.2f}" if mbps else "", f"{min(tens):.2f} to {max(tens):.2f}" if tens else ""])
-    return table(["emulator", "pings", "round trip, least, ms", "p50", "greatest", "TCP, Mbit/s", "tens of seconds"], rows)
+        if flows := row.get("flows"):
+            rtt = {key: value / 1e6 for key, value in flows["fig8"]["rtt"].items()}
+            pings, received, second = flows["fig8"]["sent_packets"], flows["fig9"]["throughput_bps"] / 1e6, None
+        else:
+            times = row["rtt_ms"]
+            rtt = {"min_ns": min(times), "p50_ns": statistics.median(times), "max_ns": max(times)}
+            pings, received = len(times), row.get("received_mbps")
+            second = statistics.median(row["mbps"]) if row["mbps"] else None
+        rows.append([row["way"], str(pings), *(f"{rtt[key]:.3f}" for key in ("min_ns", "p50_ns", "max_ns")), *(f"{rate:.2f}" if rate else "" for rate in (received, second))])
+    return table(["emulator", "pings", "round trip, least, ms", "p50", "greatest", "TCP received, Mbit/s", "median second at the sender, Mbit/s"], rows)
 
 
 TABLES = {"latency": ("filters", latency), "throughput": ("filters", throughput), "configuration": ("filters", configuration), "accuracy": ("accuracy", accuracy)}
