@@ -138,6 +138,42 @@ def recipes(root):
             yield f"CONTRIBUTING.md: `{word}` is not in `{file}`"
 
 
+def variants(text, name):
+    """Variants of an enum with their attributes and documentation."""
+    body = re.search(rf"enum {name} \{{\n(.*?)^\}}", text, re.M | re.S).group(1)
+    return [(m.group(2), m.group(1)) for m in re.finditer(r"((?:^    (?:///|#\[).*\n)*)^    (\w+)[({,]", body, re.M)]
+
+
+def followed(root):
+    """Verbs, drivers, runtimes and importers have the places that their recipes name."""
+    def read(path):
+        return (root / path).read_text()
+
+    wanted = []  # kind, name, word, file
+    pages = "\n".join(p.read_text() for p in sorted(root.glob("docs/reference/*.md")))
+    for variant, above in variants(read("crates/cli/src/args.rs"), "Verb"):
+        wanted.append(("verb", variant, f"Verb::{variant}", "crates/cli/src/verbs.rs"))
+        if "hide = true" not in above:
+            name = re.sub(r"(?<=.)(?=[A-Z])", "-", variant).lower()
+            if not re.search(rf"\bconstel {name}\b", pages):
+                yield f"docs/reference: `constel {name}` is on no page"
+            if "after_help = examples::" not in above:
+                yield f"crates/cli/src/args.rs: {variant} has no `after_help` with examples"
+    for variant, _ in variants(read("crates/link/src/capabilities.rs"), "DriverKind"):
+        name = variant.lower()
+        wanted += [("driver", name, f"DriverKind::{variant}", "crates/drivers/src/plane.rs"), ("driver", name, f"`{name}`", "docs/reference/drivers.md")]
+        if not (root / f"crates/drivers/src/{name}/mod.rs").exists():
+            yield f"crates/drivers/src/{name}/mod.rs: the driver {name} has no such file"
+    for variant, _ in variants(read("crates/scenario/src/raw/nodes.rs"), "Runtime"):
+        wanted.append(("runtime", variant, f"`{variant.lower()}`", "docs/reference/scenario/nodes.md"))
+    for name in sorted(set(re.findall(r"\b(\w+)::parse\w*\(", read("crates/cli/src/verbs/import.rs")))):
+        wanted.append(("importer", name, f'"import-{name}', "crates/fuzz/src/targets/files.rs"))
+        wanted.append(("importer", name, name, "docs/reference/cli.md"))
+    for kind, name, word, file in wanted:
+        if word.lower() not in read(file).lower():
+            yield f"{file}: `{word.strip('`')}` is missing; CONTRIBUTING.md, recipe of the {kind}, wants it for {name}"
+
+
 def unused_dependencies(root):
     """Keys of Cargo.toml that nothing uses."""
     wanted = set()
@@ -167,5 +203,5 @@ def unused_dependencies(root):
 def check(root, crates, files, most_lines):
     return [
         *circles(crates), *long_functions(crates, most_lines), *reasons(crates, root), *pure_modules(files),
-        *duplicates(files), *unused_dependencies(root), *recipes(root),
+        *duplicates(files), *unused_dependencies(root), *recipes(root), *followed(root),
     ]

@@ -54,7 +54,7 @@ pub use request::{
     SetLink, StationChange, Write,
 };
 pub use schema::schema_json;
-pub use server::{LabReader, LabWriter, Server};
+pub use server::{Followers, LabReader, LabWriter, Server};
 pub use stream::{CaptureItem, CaptureSource};
 pub use subscription::{Batch, EventSource, Next, Subscription};
 

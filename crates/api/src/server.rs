@@ -4,8 +4,8 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read as _};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -214,11 +214,53 @@ pub trait LabWriter: LabReader {
     fn down(&self);
 }
 
+/// How long the last event may take to its followers: they read at once, or they keep the lab no longer.
+const LAST_EVENT_WITHIN: Duration = Duration::from_secs(2);
+
+/// Clients that follow the events of a lab. The process of the lab must not end before they have received the last one.
+#[derive(Clone, Default)]
+pub struct Followers(Arc<(Mutex<usize>, Condvar)>);
+
+impl std::fmt::Debug for Followers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Followers").field(&self.count()).finish()
+    }
+}
+
+impl Followers {
+    fn count(&self) -> MutexGuard<'_, usize> {
+        self.0.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Counts one more until the value that is returned is dropped.
+    fn another(&self) -> impl Drop + use<> {
+        struct One(Followers);
+        impl Drop for One {
+            fn drop(&mut self) {
+                *self.0.count() -= 1;
+                self.0.0.1.notify_all();
+            }
+        }
+        *self.count() += 1;
+        One(self.clone())
+    }
+
+    /// Waits, after the log was closed, until all have received the last event: at most two seconds, as one of them may not read.
+    pub fn hear_the_end(&self) {
+        let gone = self
+            .0
+            .1
+            .wait_timeout_while(self.count(), LAST_EVENT_WITHIN, |count| *count > 0);
+        drop(gone);
+    }
+}
+
 /// A listening server; stops and removes its socket when dropped.
 pub struct Server {
     path: PathBuf,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+    followers: Followers,
 }
 
 impl Server {
@@ -232,6 +274,8 @@ impl Server {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
+        let followers = Followers::default();
+        let all = followers.clone();
         let thread = std::thread::Builder::new()
             .name("api".into())
             .spawn(move || {
@@ -243,9 +287,9 @@ impl Server {
                         std::thread::sleep(ACCEPT_PAUSE);
                         continue;
                     };
-                    let lab = Arc::clone(&lab);
+                    let (lab, all) = (Arc::clone(&lab), all.clone());
                     // A client that goes away mid-answer is its own business.
-                    let answer = move || drop(answer_client(&stream, lab.as_ref()));
+                    let answer = move || drop(answer_client(&stream, lab.as_ref(), &all));
                     drop(
                         std::thread::Builder::new()
                             .name("api-client".into())
@@ -257,7 +301,14 @@ impl Server {
             path: path.to_owned(),
             stop,
             thread: Some(thread),
+            followers,
         })
+    }
+
+    /// Listens no more. Those who follow the lab still do.
+    #[must_use]
+    pub fn stop(self) -> Followers {
+        self.followers.clone()
     }
 }
 
@@ -293,7 +344,11 @@ fn parse(line: &str) -> Result<Request, ApiError> {
     Request::deserialize(serde_json::Value::Object(envelope.request)).map_err(bad)
 }
 
-fn answer_client(stream: &UnixStream, lab: &dyn LabWriter) -> io::Result<()> {
+fn answer_client(
+    stream: &UnixStream,
+    lab: &dyn LabWriter,
+    followers: &Followers,
+) -> io::Result<()> {
     stream.set_write_timeout(Some(Duration::from_secs(10)))?;
     let mut writer = BufWriter::new(stream);
     let mut reader = BufReader::new(stream);
@@ -319,6 +374,7 @@ fn answer_client(stream: &UnixStream, lab: &dyn LabWriter) -> io::Result<()> {
                 return Ok(());
             }
             Ok(Request::Read(Read::Events { follow: true })) => {
+                let _one = followers.another();
                 return tell_events(stream, &mut writer, lab.follow());
             }
             Ok(Request::Read(read)) => {

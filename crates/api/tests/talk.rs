@@ -302,6 +302,23 @@ fn a_follower_that_leaves_is_let_go_before_the_next_event() {
     }
 }
 
+#[test]
+fn a_lab_waits_until_its_followers_have_heard_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let (lab, server) = serve(dir.path());
+    let client = Client::connect(dir.path()).unwrap();
+    let mut events = client.events(true).unwrap();
+    assert_eq!((&mut events).take(2).count(), 2);
+    let followers = server.stop();
+    drop(events);
+    // Each time for two seconds at most: a busy host may need more than one.
+    let is_heard = || {
+        followers.hear_the_end();
+        lab.follower.lock().unwrap().upgrade().is_none()
+    };
+    assert!((0..75).any(|_| is_heard()), "it did not wait");
+}
+
 /// The lab's answers to these lines.
 fn lines(dir: &Path, requests: &str) -> Vec<String> {
     let mut stream = UnixStream::connect(dir.join(SOCKET_NAME)).unwrap();

@@ -51,12 +51,9 @@ fn transfer(host: &str, listen: &str) {
     let slow = ["--set", "max_rate_bps=16000000"];
     let mut mid_args = vec!["mid", "--json"];
     mid_args.extend(slow);
-    let redirected = || {
-        m.sh("ip rule; ip -6 rule") != rules_before
-            && m.routes("19525").matches("local default").count() == 2
-    };
-    let first = m.leotp(&mid_args);
-    assert!(until(redirected), "mid is up");
+    let first = m.relay(&mid_args);
+    assert_ne!(m.sh("ip rule; ip -6 rule"), rules_before);
+    assert_eq!(m.routes("19525").matches("local default").count(), 2);
     let remote = format!("{host}:5047");
     let target = p(&copy);
     let get_args = [
@@ -77,9 +74,7 @@ fn transfer(host: &str, listen: &str) {
     );
     // The sender pauses until the second midnode is up, which takes a busy host as long as the rest of the flow.
     server.signal("-STOP");
-    // Its rules are those that the first has left: only its own words say that both families are up.
-    let mut second = m.leotp(&mid_args);
-    assert!(second.first_words().starts_with("midnode for UDP port"));
+    let second = m.relay(&mid_args);
     server.signal("-CONT");
     let (ok, out) = get.finish();
     assert!(ok, "get: {out}");
@@ -134,9 +129,7 @@ fn dies_in_a_loop(host: &str, family: &str) {
         "ip route add 10.88.0.0/16 via 10.77.2.1; ip -6 route add fd88::/16 via fd77:2::1; \
          ip route add 10.77.1.0/24 via 10.77.2.1; ip -6 route add fd77:1::/64 via fd77:2::1",
     );
-    let mids = [&a, &b].map(|ns| ns.leotp(&["mid", "--json"]));
-    let redirected = |ns: &Ns| ns.routes("19525").matches("local default").count() == 2;
-    assert!(until(|| redirected(&a) && redirected(&b)));
+    let mids = [&a, &b].map(|ns| ns.relay(&["mid", "--json"]));
     // Something that is no LEOTP, and an Interest for the first 1,400 bytes of a flow.
     let script = format!(
         "import socket\n\
@@ -220,10 +213,7 @@ fn a_second_consumer_is_served_from_the_disk() {
             cache[0],
             cache[1],
         ];
-        let mid = m.leotp(&args);
-        let up = || m.routes("19525").matches("local default").count() == 2;
-        assert!(until(up), "mid is up");
-        mid
+        m.relay(&args)
     };
     let get = |name: &str| {
         let (ok, out) = c

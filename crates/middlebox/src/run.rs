@@ -257,7 +257,7 @@ fn session(
     view.emit(EventData::Stopping);
     let (stats, shown) = let_go(captured, &fabric, &view)?;
     view.now().running = None;
-    drop(server);
+    let followers = server.stop();
     let file = fabric.live.file();
     fabric.handle.stop();
     drop(fabric);
@@ -280,6 +280,8 @@ fn session(
         trustworthy: summary.verdict.trustworthy,
         failed: summary.software.failed,
     });
+    log.close();
+    followers.hear_the_end();
     recorded?;
     Ok(Finished {
         summary,

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use constel_api::answers::{LabState as ApiState, ScenarioShown};
 use constel_api::summary::{ChannelRow, DOCUMENTS, FlowRow, Size, Summary, Times};
-use constel_api::{EventData, SOCKET_NAME, Server};
+use constel_api::{EventData, Followers, SOCKET_NAME, Server};
 use constel_drivers::{Chosen, PlaneStats};
 use constel_drivers::{ClassLateness, Stall};
 use constel_host::claim::{Claim, LabState};
@@ -103,6 +103,8 @@ struct Ended {
     sharing: &'static str,
     /// How the lab's init ended early, if it did.
     init_ended: Option<String>,
+    /// Those who follow its events.
+    followers: Followers,
     /// Whether everything was removed.
     removed: Result<(), EngineError>,
 }
@@ -282,14 +284,13 @@ impl<'a> Session<'a> {
         let channels = channels.map(|own| channel_rows(&fabric.blueprint, &own));
         let stalls = fabric.handle.stalls();
         // References to nodes must be dropped before the nodes can be removed.
-        view.change(|live| {
-            *live = Live {
-                state: ApiState::Stopping,
-                scenario: options.scenario_file.clone(),
-                ..Live::default()
-            };
-        });
-        drop(server);
+        let stopping = Live {
+            state: ApiState::Stopping,
+            scenario: options.scenario_file.clone(),
+            ..Live::default()
+        };
+        view.change(|live| *live = stopping);
+        let followers = server.stop();
         let init_ended = site.init_ended();
         // Processes end before the nodes: a process in a node would keep its namespace.
         let ended = site.end_processes();
@@ -311,6 +312,7 @@ impl<'a> Session<'a> {
             stolen_ns,
             sharing,
             init_ended: init_ended?,
+            followers,
             removed: removed
                 .and(ended)
                 .and(kept)
@@ -345,6 +347,7 @@ impl<'a> Session<'a> {
         };
         let stalls: Vec<_> = ended.stalls.iter().map(stall).collect();
         let title = format!("{}: {} nodes", self.scenario.name, self.nodes);
+        let followers = ended.followers.clone();
         let (removed, mut summary) = self.summary(ended);
         let written = self.results.write_json("stalls.json", &stalls);
         let written = written.and(sampler.finish(&title, &self.results));
@@ -360,6 +363,7 @@ impl<'a> Session<'a> {
         self.log.close();
         let written = self.results.write_json("summary.json", &summary);
         note_unwritten(&mut summary, written);
+        followers.hear_the_end();
         removed?;
         Ok(Finished {
             summary,

@@ -40,8 +40,8 @@ impl Proc {
             .any(|fd| fs::read_link(fd.path()).is_ok_and(|to| to == file))
     }
 
-    /// Waits for the first line on standard error, by which a Midnode says that all of it is up.
-    pub(crate) fn first_words(&mut self) -> String {
+    /// Waits for the first line on standard error.
+    fn first_words(&mut self) -> String {
         let stderr = self.0.stderr.as_mut().expect("a pipe");
         let line: io::Result<Vec<u8>> = stderr
             .bytes()
@@ -130,6 +130,15 @@ impl Ns {
     /// The `leotp` command.
     pub(crate) fn leotp(&self, args: &[&str]) -> Proc {
         self.start(LEOTP, args)
+    }
+
+    /// `leotp mid` or `leotp gateway`, once it says that all of it is up: its routes are there before its sockets are, and what comes
+    /// between is lost.
+    pub(crate) fn relay(&self, args: &[&str]) -> Proc {
+        let mut relay = self.leotp(args);
+        let words = relay.first_words();
+        assert!(words.starts_with(args[0]), "{words}");
+        relay
     }
 
     /// A link to `other`: interface names here and there, and the two last numbers of net and host,
