@@ -6,7 +6,7 @@ from rounds import Run, study as rounds_of, tag, wanted
 
 EVERY_S, SECONDS = 60, 200
 RTTS = [(60, 60, 60), (90, 120, 150)]
-FLOWS = [("tcp", "bbr"), ("tcp", "cubic"), ("leotp", "faithful", SMALL), ("leotp", "published", SMALL), ("leotp", "beyond", SMALL)]
+FLOWS = [("tcp", "bbr"), ("tcp", "cubic"), ("leotp", "faithful", SMALL), ("leotp", "authors-constants", SMALL), ("leotp", "beyond", SMALL)]
 # Of each dumbbell: three senders, two nodes with the link between them, three receivers.
 NODES, NEAR, FAR = 8, 3, 4
 LINK_MBPS, LINK_RTT_MS = 5, 30

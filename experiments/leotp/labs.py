@@ -9,7 +9,7 @@ from lab import SMALL, Lab, chain_scenario, measure, node
 from rounds import RAW, Run, study, tag, wanted
 
 NAME = os.environ.get("LAB", "study")
-OURS = [("leotp", "faithful", SMALL), ("leotp", "published", SMALL), ("leotp", "beyond", SMALL)]
+OURS = [("leotp", "faithful", SMALL), ("leotp", "authors-constants", SMALL), ("leotp", "beyond", SMALL)]
 TCP = [("tcp", c) for c in ("bbr", "cubic", "hybla", "westwood", "vegas")]
 FLOWS = [*TCP, ("vivace", ""), ("split", "cubic"), ("split", "bbr"), *OURS]
 
@@ -49,7 +49,7 @@ def square(a, b):
 
 def fig2():
     """Throughput over the number of hops of 20 Mbit/s, 10 ms round trip and 0.5 % loss each, in one lab of ten."""
-    flows = wanted([*TCP[:3], ("vivace", ""), ("leotp", "published", SMALL), ("leotp", "beyond", SMALL)])
+    flows = wanted([*TCP[:3], ("vivace", ""), ("leotp", "authors-constants", SMALL), ("leotp", "beyond", SMALL)])
     runs = [over_chain(n, f, seconds_or(12), 4.0, hops=n) for n in (1, 2, 5, 10) for f in flows]
     study("fig2", [(chain(10, 900, 5, 20, 0.005), runs)], seconds=seconds_or(12))
 
@@ -62,7 +62,7 @@ def fig4():
 
 def fig5():
     """Queueing delay and congestion loss over propagation delay: 5 hops, the second 10 +- 1 Mbit/s (2 s), the others 20."""
-    flows = wanted([*TCP[:3], ("leotp", "published", SMALL), ("leotp", "beyond", SMALL)])
+    flows = wanted([*TCP[:3], ("leotp", "authors-constants", SMALL), ("leotp", "beyond", SMALL)])
 
     def run(flow, propagation_ms):
         def of(l):

@@ -7,8 +7,8 @@ import report_labs, report_more, report_plots
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RAW = os.environ.get("RAW", os.path.join(HERE, "raw"))
-NAMES = {"default": "LEOTP as printed", "faithful": "LEOTP as printed", "published": "LEOTP, authors' constants", "beyond": "LEOTP beyond()",
-         "leotp-faithful": "LEOTP as printed", "leotp-published": "LEOTP, authors' constants", "leotp-beyond": "LEOTP beyond()",
+NAMES = {"default": "LEOTP as printed", "faithful": "LEOTP as printed", "authors-constants": "LEOTP, authors' constants", "beyond": "LEOTP beyond()",
+         "leotp-faithful": "LEOTP as printed", "leotp-authors-constants": "LEOTP, authors' constants", "leotp-beyond": "LEOTP beyond()",
          "tcp-bbr": "TCP bbr (kernel)", "tcp-cubic": "TCP cubic (kernel)", "tcp-hybla": "TCP hybla (ours, BPF)", "tcp-westwood": "TCP westwood (ours, BPF)",
          "tcp-vegas": "TCP vegas (ours, BPF)", "vivace": "PCC Vivace (ours)", "split-cubic": "split TCP, cubic", "split-bbr": "split TCP, bbr", "split-hybla": "split TCP, hybla", "bbr": "bbr-like", "cubic": "cubic-like", "reno": "reno-like"}
 
@@ -68,7 +68,7 @@ def vt(out, load):
         late = {(r["protocol"], r["loss"]): r["lost_owd_mean_ms"] - r["owd_ms"][100] for r in d["rows"] if r["loss"] > 0}
         table(out, ["", "loss", "recovery ms", "less than bbr-like", "less than LEOTP without Midnodes"],
               [[name(p), f"{100 * l:g} %", v, pct(1 - v / late["bbr", l], 0), pct(1 - v / late["endpoints only", l], 0)]
-               for (p, l), v in late.items() if p in ("default", "published", "beyond", "endpoints only", "bbr")])
+               for (p, l), v in late.items() if p in ("default", "authors-constants", "beyond", "endpoints only", "bbr")])
     if d := load("vt-fig12"):
         out += ["## Figs 11 and 12: throughput and sender's traffic over loss", "", "5 hops of 20 Mbit/s and 20 ms hopRTT; 19.3 Mbit/s of LEOTP's payload fit, 19.4 of beyond()'s. Paper: from 0 to 1 % loss BBR loses 12 %, PCC 23 %, LEOTP 1 %.", ""]
         grid(out, d, "loss", "mbps", unit="Mbit/s at loss")

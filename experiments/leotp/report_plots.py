@@ -63,7 +63,7 @@ def vt(p):
         if d := p.load(f"vt-{figure[0]}"):
             p.over(d["rows"], protocol, figure, f"{figure[0]}.svg")
     if d := p.load("vt-fig12"):
-        some = [r for r in d["rows"] if r["protocol"] in ("default", "published", "beyond", "bbr", "endpoints only")]
+        some = [r for r in d["rows"] if r["protocol"] in ("default", "authors-constants", "beyond", "bbr", "endpoints only")]
         p.draw("fig11.svg", "loss per hop, %", "MB sent for 100 MB", over(some, protocol, "loss", "mb_sent_for_100_mb", 100))
         p.cdf("fig10.svg", [r for r in some if r["loss"] == 0.005], protocol, "one-way delay of lost packets at 0.5 % loss, ms", "lost_owd_ms")
     if d := p.load("vt-fig3"):

@@ -10,7 +10,7 @@ from vt import chain, hop, mean, run, run_all, square
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RAW = os.environ.get("RAW", os.path.join(HERE, "raw"))
-OURS = ("default", "published", "beyond")
+OURS = ("default", "authors-constants", "beyond")
 KEEP = ("mbps", "header_bytes", "owd_mean_ms", "lost_owd_mean_ms", "lost", "sent_per_delivered", "max_queue_ms", "full_drops")
 
 
@@ -48,7 +48,7 @@ def fig2(seeds=(1, 2)):
     """Throughput over the number of hops of 10 ms RTT and 0.5 % loss."""
     s = {}
     for n in (1, 2, 3, 5, 8, 10):
-        for p in ("bbr", "cubic", "reno", "published"):
+        for p in ("bbr", "cubic", "reno", "authors-constants"):
             s[key(hops=n, protocol=p)] = [chain([hop(20, 5, 0.005)] * n, p, seed=x, t0=5, t1=25) for x in seeds]
     save("fig2", rows_of(s))
 
@@ -74,8 +74,8 @@ def fig3():
         v.sort()
         rows.append({"what": name, "owd_mean_ms": sum(v) / len(v), "owd_p99_ms": v[99_000], "owd_max_ms": v[-1], "owd_ms": [v[i * (len(v) - 1) // 200] for i in range(201)]})
     slow = {"max_rate_bps": 5_000_000}
-    s = {key(what="LEOTP, endpoints only"): [chain([hop(20, d, p)] * n, "published", slow, "none", seed=1, t0=5, t1=65)],
-         key(what="LEOTP, every node a Midnode"): [chain([hop(20, d, p)] * n, "published", slow, seed=1, t0=5, t1=65)],
+    s = {key(what="LEOTP, endpoints only"): [chain([hop(20, d, p)] * n, "authors-constants", slow, "none", seed=1, t0=5, t1=65)],
+         key(what="LEOTP, every node a Midnode"): [chain([hop(20, d, p)] * n, "authors-constants", slow, seed=1, t0=5, t1=65)],
          key(what="LEOTP beyond(), every node a Midnode"): [chain([hop(20, d, p)] * n, "beyond", slow, seed=1, t0=5, t1=65)]}
     more = rows_of(s)
     for m in more:
@@ -88,7 +88,7 @@ def fig5(seeds=(1, 2)):
     s = {}
     for prop in (20, 40, 60, 80, 100):
         hops = [hop(20, prop / 5, 0, 131_072) for _ in range(5)]
-        for p in ("bbr", "cubic", "published", "beyond"):
+        for p in ("bbr", "cubic", "authors-constants", "beyond"):
             s[key(propagation_ms=prop, protocol=p)] = [chain(hops, p, seed=x, t0=10, t1=40, waves={1: square(10, 1, 2, 40)}) for x in seeds]
     rows = rows_of(s)
     for r in rows:
@@ -103,7 +103,7 @@ def fig12(seeds=(1, 2, 3)):
         hops = [hop(20, 10, loss)] * 5
         for p in OURS + ("bbr", "cubic", "reno"):
             s[key(loss=loss, protocol=p)] = [chain(hops, p, seed=x, t0=6, t1=36) for x in seeds]
-        s[key(loss=loss, protocol="endpoints only")] = [chain(hops, "published", mids="none", seed=x, t0=6, t1=36) for x in seeds]
+        s[key(loss=loss, protocol="endpoints only")] = [chain(hops, "authors-constants", mids="none", seed=x, t0=6, t1=36) for x in seeds]
         s[key(loss=loss, protocol="default, lost bytes not carried")] = [chain(hops, "default", {"lost_is_carried": False}, seed=x, t0=6, t1=36) for x in seeds]
     rows = rows_of(s)
     for r in rows:

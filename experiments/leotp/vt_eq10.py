@@ -25,8 +25,8 @@ VARIANTS = {
     "as printed, M 6, average over 2 packets": ("default", {"hop_rtt_gain": 0.5}),
     "over hopRTTmin, M 6": ("default", {"rate_over_min_rtt": True}),
     "over hopRTTmin, M 2": ("default", {"rate_over_min_rtt": True, "queue_threshold_segments": 2.0}),
-    "published()": ("published", {}),
-    "published(), but over hopRTT": ("published", {"rate_over_min_rtt": False}),
+    "authors_constants()": ("authors-constants", {}),
+    "authors_constants(), but over hopRTT": ("authors-constants", {"rate_over_min_rtt": False}),
     "beyond()": ("beyond", {}),
 }
 

@@ -20,7 +20,7 @@ def paths():
     }
 
 
-def table(seeds=(101, 102, 103), protocols=("default", "published", "beyond", "bbr"), t1=36):
+def table(seeds=(101, 102, 103), protocols=("default", "authors-constants", "beyond", "bbr"), t1=36):
     ps = paths()
     r = run_all({(k, p): [chain(h, p, seed=s, t0=6, t1=t1, waves=w) for s in seeds] for k, (h, w) in ps.items() for p in protocols})
     return [{"path": k, **{p: {"mbps": mean(r[k, p], "mbps"), "owd_mean_ms": mean(r[k, p], "owd_mean_ms"),

@@ -13,12 +13,19 @@
 //! - the same with half of them replaced.
 //!
 //! netem needs an interface for every far port; the other drivers do not.
+//!
+//!     ports_bench hold DRIVER EDGES
+//!
+//! holds such a port without delay, with an edge back from port 1, until its input ends. It prints the time of the update and the
+//! files of both namespaces, so that other programs can send over the edge (`experiments/edt/run`).
 
 #[path = "../tests/support/plane.rs"]
 mod plane;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
+use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use constel_drivers::{DriverKind, Links, PlaneConfig, make_plane};
@@ -33,10 +40,11 @@ const PROBES: u32 = 300;
 const FLOOD: Duration = Duration::from_secs(1);
 
 fn main() {
-    let mut args = std::env::args().skip(1);
+    let mut args = std::env::args().skip(1).peekable();
+    let is_held = args.next_if(|word| word == "hold").is_some();
     let name = args.next().unwrap_or_else(|| "relay".into());
     let Some(kind) = DriverKind::ALL.into_iter().find(|kind| kind.name() == name) else {
-        eprintln!("usage: ports_bench relay|edt|netem [EDGES...]");
+        eprintln!("usage: ports_bench [hold] relay|edt|netem [EDGES...]");
         std::process::exit(2);
     };
     let mut counts: Vec<u32> = args
@@ -46,7 +54,11 @@ fn main() {
         counts = vec![1, 10, 100, 1_000, 10_000, 65_000];
     }
     for edges in counts {
-        measure(kind, edges);
+        if is_held {
+            hold(kind, edges);
+        } else {
+            measure(kind, edges);
+        }
     }
 }
 
@@ -64,13 +76,42 @@ fn timed(handle: &dyn Links, changes: Vec<EdgeChange>) -> Timed {
     }
 }
 
+/// The plane of a port that some edges leave; `ports` are the port itself and those that the edges lead to.
+fn plane_of(ports: u32) -> PlaneConfig {
+    PlaneConfig {
+        edges: 131_072,
+        ..PlaneConfig::new("bench", ports.min(65_536), 1)
+    }
+}
+
+/// Holds a port with edges that add nothing, until the input ends.
+fn hold(kind: DriverKind, edges: u32) {
+    let plane = make_plane(kind, &plane_of(edges + 1)).unwrap();
+    let (near, far) = (Node::new(), Node::new());
+    for (node, port) in [(&near, 0), (&far, 1)] {
+        plug_ports(plane.as_ref(), node, &[PortId(port)]);
+    }
+    let handle = plane.start().unwrap();
+    let there = (1..=edges).map(|to| set(0, to, Impairment::delay_only(0)));
+    let back = [set(1, 0, Impairment::delay_only(0))];
+    let configured = timed(handle.as_ref(), there.chain(back).collect());
+    let file = |node: &Node| {
+        let (process, fd) = (std::process::id(), node.ns.fd().as_raw_fd());
+        format!("/proc/{process}/fd/{fd}")
+    };
+    let row = serde_json::json!({
+        "driver": kind.name(), "edges": edges, "configure_ms": configured.all.as_secs_f64() * 1e3,
+        "near": file(&near), "far": file(&far),
+    });
+    println!("{row}");
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+    handle.stop();
+}
+
 fn measure(kind: DriverKind, edges: u32) {
     // The measured edge leads to port 1; half as many others can be added for the replacement.
     let ports = edges + edges / 2 + 2;
-    let config = PlaneConfig {
-        edges: 131_072,
-        ..PlaneConfig::new("bench", ports.min(65_536), 1)
-    };
+    let config = plane_of(ports);
     let plane = make_plane(kind, &config).unwrap();
     let (near, far) = (Node::new(), Node::new());
     plug_ports(plane.as_ref(), &near, &[PortId(0)]);

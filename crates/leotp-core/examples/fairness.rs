@@ -19,7 +19,7 @@ use vnet::{Behaviour, LinkSpec, MBIT, MS, Nanos, Net, Plain, S, addr};
 #[serde(deny_unknown_fields)]
 struct Spec {
     seed: u64,
-    /// "default", "published", "beyond", or an end-to-end "bbr", "cubic", "reno".
+    /// "default", "authors-constants", "beyond", or an end-to-end "bbr", "cubic", "reno".
     protocol: String,
     bottleneck_mbps: u64,
     /// There and back, milliseconds.

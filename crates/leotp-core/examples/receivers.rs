@@ -17,7 +17,7 @@ use vnet::{LinkSpec, MBIT, MS, Net, Plain, S, addr};
 #[serde(deny_unknown_fields)]
 struct Spec {
     seed: u64,
-    /// "default", "published" or "beyond".
+    /// "default", "authors-constants" or "beyond".
     protocol: String,
     hops: usize,
     /// How many of the last nodes have Consumers.

@@ -21,7 +21,7 @@ use vnet::{LinkSpec, MS, Nanos, Net, Plain, S, addr};
 struct Spec {
     #[serde(default = "one")]
     seed: u64,
-    /// "default", "published", "beyond", or an end-to-end "bbr", "cubic", "reno".
+    /// "default", "authors-constants", "beyond", or an end-to-end "bbr", "cubic", "reno".
     protocol: String,
     /// Parameters that differ from the protocol's.
     #[serde(default)]

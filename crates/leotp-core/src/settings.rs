@@ -4,13 +4,13 @@ use super::{ParamError, Params};
 
 impl Params {
     /// Names of the variants that [`Self::variant`] accepts.
-    pub const VARIANTS: [&str; 3] = ["faithful", "published", "beyond"];
+    pub const VARIANTS: [&str; 3] = ["faithful", "authors-constants", "beyond"];
 
     /// Returns the parameters of a variant; `None` for a name that is not in [`Self::VARIANTS`].
     pub fn variant(name: &str) -> Option<Self> {
         match name {
             "faithful" => Some(Self::default()),
-            "published" => Some(Self::published()),
+            "authors-constants" => Some(Self::authors_constants()),
             "beyond" => Some(Self::beyond()),
             _ => None,
         }

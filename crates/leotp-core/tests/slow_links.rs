@@ -75,7 +75,7 @@ fn a_live_flow_goes_on_for_minutes() {
         println!("{name}: {kbps:.2} kbit/s of 9.63, {s:?}");
         // The authors' constants let cwnd grow ten times in a hopRTT: they fill any queue.
         let (least, most) = match name {
-            "published" => (9.2, 28),
+            "authors-constants" => (9.2, 28),
             _ => (9.5, 3),
         };
         assert!(kbps > least, "{kbps}");

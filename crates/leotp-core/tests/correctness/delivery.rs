@@ -52,7 +52,7 @@ proptest! {
             interest_segments: segments,
             hop_by_hop,
             send_buffer_bytes: 60_000,
-            ..[Params::default(), Params::published(), Params::beyond()][usize::from(variant)].clone()
+            ..[Params::default(), Params::authors_constants(), Params::beyond()][usize::from(variant)].clone()
         };
         let mut spec = LinkSpec::new(10 * MBIT, 3 * MS).loss(loss).queue(queue);
         (spec.dup, spec.reorder, spec.reorder_by) = (dup, reorder, 20 * MS);

@@ -217,11 +217,11 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// "default", "published", "beyond", or an end-to-end "bbr", "cubic", "reno".
+    /// "default", "authors-constants", "beyond", or an end-to-end "bbr", "cubic", "reno".
     pub fn named(name: &str) -> Result<Self, String> {
         Ok(match name {
             "default" => Protocol::Ours(Box::default()),
-            "published" => Protocol::Ours(Box::new(Params::published())),
+            "authors-constants" => Protocol::Ours(Box::new(Params::authors_constants())),
             "beyond" => Protocol::Ours(Box::new(Params::beyond())),
             "bbr" => Protocol::Baseline(Kind::Bbr),
             "cubic" => Protocol::Baseline(Kind::Cubic),

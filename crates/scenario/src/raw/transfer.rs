@@ -45,8 +45,8 @@ pub enum LeotpVariant {
     /// The paper's protocol.
     #[default]
     Faithful,
-    /// With the constants of the authors' published program, where they differ from the paper.
-    Published,
+    /// With five constants of the authors' published program, which has other timers and another slow start besides.
+    AuthorsConstants,
     /// An extended variant: losses are repaired where they happen, and fast hops refill sooner.
     Beyond,
 }
@@ -56,7 +56,7 @@ impl LeotpVariant {
     pub fn as_str(self) -> &'static str {
         match self {
             LeotpVariant::Faithful => "faithful",
-            LeotpVariant::Published => "published",
+            LeotpVariant::AuthorsConstants => "authors-constants",
             LeotpVariant::Beyond => "beyond",
         }
     }

@@ -52,7 +52,7 @@ impl From<RunError> for Failure {
 /// Protocol parameters on the command line.
 #[derive(clap::Args)]
 pub(crate) struct ParamArgs {
-    /// faithful: the paper as printed. published: the constants of the authors' program. beyond: ours.
+    /// faithful: the paper as printed. authors-constants: with five constants of their program. beyond: ours.
     #[arg(long, default_value = "faithful", value_parser = Params::VARIANTS)]
     variant: String,
     /// Set a protocol parameter, e.g. --set cache_bytes=1048576 (repeatable; --set help lists

@@ -136,7 +136,7 @@ struct FetchArgs {
 
 #[derive(Args)]
 struct LeotpArgs {
-    /// faithful: the protocol of the paper. published: as the authors' program. beyond: with Constel's changes.
+    /// faithful: the protocol of the paper. authors-constants: with five constants of the authors' program. beyond: with Constel's changes.
     #[arg(long, default_value = "faithful", value_parser = Params::VARIANTS)]
     variant: String,
     /// Set a protocol parameter, for example --set cache_bytes=1048576 (repeatable).
