@@ -49,11 +49,16 @@ def sent(run, from_s, to_s):
     return after[0] - before[0], after[1] - before[1]
 
 
-def with_probes(protocol):
+def read(pattern):
+    """Returns the runs of the files of raw data that match."""
+    return [json.loads(file.read_text()) for file in sorted(RAW.glob(pattern))]
+
+
+def with_probes(protocol, folder="."):
     """Returns the figures of the runs with probes and a failure, by row."""
-    runs = [json.loads(file.read_text()) for file in sorted(RAW.glob(f"{protocol}-[0-9]*.json"))]
+    runs = read(f"{folder}/{protocol}-[0-9]*.json")
     cut = [outages(run) for run in runs if run["failed_t_ns"]]
-    programs = [run["programs"]["all_run_s"] for run in runs if run["programs"]]
+    programs = [run["programs"]["all_run_s"] for run in runs if run.get("programs")]
     firsts = [max(first_answers(run)) for run in runs]
     pair = [first_answers({"flows": {"": run["flows"]["ping-gs-tokyo-gs-london"]}})[0] for run in runs]
     return {
@@ -78,6 +83,37 @@ def quiet(protocol):
     }
 
 
+def handovers(runs):
+    """Returns the outages of the flows from stations that were handed over, s: for each station and time a list with one value for each run."""
+    found = {}
+    for run in runs:
+        for handover in run["handovers"]:
+            at_s, gaps = handover["t_ns"] / 1e9, run["flows"].get(handover["station"])
+            if gaps is None:
+                continue
+            cut = [gap["until_s"] - gap["after_s"] for gap in gaps
+                   if gap["after_s"] is not None and gap["until_s"] is not None and gap["after_s"] - 0.1 < at_s < gap["until_s"]]
+            found.setdefault((at_s, handover["station"]), []).append(max(cut, default=0))
+    return found
+
+
+def two_clocks(kind):
+    """Returns the rows of the same measurement in real and in virtual time: name, real, virtual."""
+    if kind == "handovers":
+        real, virtual = handovers(read("handover/handover-*.json")), handovers(read("virtual/handover-*.json"))
+        return [(f"{station}, {at_s:.0f} s", f"{span(real.get((at_s, station), []), 2)} s", f"{span(outage, 2)} s") for (at_s, station), outage in sorted(virtual.items())]
+    real, virtual = with_probes(kind), with_probes(kind, "virtual")
+    # The programs' start has no figure without a zero of lab time.
+    return [(row, real[row], virtual[row]) for row in real if row != "all programs run after"]
+
+
+def clocks(match):
+    """Returns the table of a measurement in both times."""
+    lines = ["| | real time | virtual time |", "|---|---|---|"]
+    lines += ["| " + " | ".join(row) + " |" for row in two_clocks(match.group(1))]
+    return f"<!-- clocks {match.group(1)} -->\n" + "\n".join(lines) + "\n<!-- end -->"
+
+
 def table(match):
     columns = [with_probes(protocol) | quiet(protocol) for protocol in match.group(1).split()]
     lines = ["| | " + " | ".join(NAMES[protocol] for protocol in match.group(1).split()) + " |", "|---" * (len(columns) + 1) + "|"]
@@ -89,6 +125,7 @@ def main():
     for page in sorted(HERE.glob("*.md")):
         text = page.read_text()
         new = re.sub(r"<!-- table ([^>]*?) -->\n.*?<!-- end -->", table, text, flags=re.S)
+        new = re.sub(r"<!-- clocks ([^>]*?) -->\n.*?<!-- end -->", clocks, new, flags=re.S)
         if "--check" in sys.argv and new != text:
             sys.exit(f"report: {page.name} is not that of the raw data; run experiments/protocols/report.py")
         if new != text:
