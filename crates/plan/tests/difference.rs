@@ -102,10 +102,10 @@ proptest! {
             rows.map(|row| (row.key.clone(), if turn { reversed(row.kind) } else { row.kind })).collect()
         };
         prop_assert_eq!(rows(&there, false), rows(&back, true));
-        // Nodes are refused, failures and the rate are not.
+        // Nodes may leave, and those that never were in the lab are refused; failures and the rate are not.
         for row in &there.changes {
             if row.key.starts_with("ground.hosts") {
-                prop_assert!(row.refused.is_some());
+                prop_assert_eq!(row.refused.is_some(), row.kind == ChangeKind::Added);
             }
             if row.key.starts_with("failures") || row.key == "ground.cables.a-b.link.rate" {
                 prop_assert_eq!(&row.refused, &None);

@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use crate::middlebox::support::host::LABS;
 use crate::middlebox::support::lab::state_of;
-use crate::support::probe::keep_all;
 use crate::middlebox::support::{CONSTEL, constel, json, stderr, until, wait};
+use crate::support::probe::keep_all;
 
 /// Two machines, and the host of a box whose interfaces `wa` and `wb` are their cables.
 pub(crate) struct Cables {

@@ -136,11 +136,14 @@ impl Process {
     }
 }
 
+/// An output of a command, and the message that carries it.
+type Output = (fn(Vec<u8>) -> Message, Box<dyn Read + Send>);
+
 /// A running command with its streams.
 struct Started {
     process: Process,
     input: Input,
-    outputs: Vec<(fn(Vec<u8>) -> Message, Box<dyn Read + Send>)>,
+    outputs: Vec<Output>,
 }
 
 /// The input of a command.
@@ -167,7 +170,7 @@ impl Started {
             .stderr(Stdio::piped())
             .spawn()?;
         let input = child.stdin.take().map(|stdin| Box::new(stdin) as _);
-        let mut outputs: Vec<(fn(Vec<u8>) -> Message, Box<dyn Read + Send>)> = Vec::new();
+        let mut outputs: Vec<Output> = Vec::new();
         if let Some(stdout) = child.stdout.take() {
             outputs.push((Message::Output, Box::new(stdout)));
         }
