@@ -162,7 +162,7 @@ fn put_end(
 /// Returns the order of a lab with its files, or `None` if no such lab is running.
 ///
 /// # Errors
-/// If the store cannot be reached, or if the files have more than [`MOST_BYTES`](super::MOST_BYTES).
+/// If the store cannot be reached, or if the files have more than 64 MiB.
 pub fn order_of(store: &dyn Store, lab: &str) -> Result<Option<WorkerInput>, Error> {
     let Some(entry) = store.get(&keys::order(lab))? else {
         return Ok(None);
