@@ -19,7 +19,7 @@ containers: setup-containers build ## the same sky made of container images, and
 	$(CONSTEL) run scenarios/containers.yaml
 
 test: setup-test setup-kernels setup-web build-ci ## set up what is missing, build, pass every test
-	@tools/parts rust+computing+fuzz+doc+kernels python+web
+	@tools/parts rust+computing,web+fuzz+doc+kernels python
 
 test-long: setup-test setup-kernels setup-web build-ci ## the same with long studies in full, new cases of property tests, all kernels and the page with labs: some hours
 	CONSTEL_LONG=1 tools/parts rust+computing properties-long python web-long fuzz-long kernels-long virtual-long

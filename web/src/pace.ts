@@ -3,6 +3,8 @@
 /** Least and longest time from one picture to the next, milliseconds. */
 const LEAST_MS = 100;
 const LONGEST_MS = 1000;
+/** How long the processors rest from a picture, in times of what it took. */
+const REST = 3;
 /** What of WebGL tells when a picture is done. */
 type Fences = Pick<WebGL2RenderingContext, "fenceSync" | "getSyncParameter" | "deleteSync" | "flush" | "SYNC_GPU_COMMANDS_COMPLETE" | "SYNC_STATUS" | "UNSIGNALED">;
 
@@ -23,7 +25,7 @@ export class Pace {
       gl.deleteSync(fence);
       this.fence = null;
       const took = now - this.began;
-      this.next = Math.min(now + LONGEST_MS, Math.max(this.began + LEAST_MS, now + took));
+      this.next = Math.min(now + LONGEST_MS, Math.max(this.began + LEAST_MS, now + REST * took));
     }
     return now >= this.next;
   }
