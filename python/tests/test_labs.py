@@ -208,7 +208,7 @@ class Labs(unittest.TestCase):
             self.assertGreater(tokyo["usage"]["cpu_ns"], 0)
             self.assertEqual(lab["tokyo"].remove()["nodes"], ["tokyo"])
             self.assertFalse(lab.path("tokyo", "london")["kernel"][0]["arrived"])
-            with self.assertRaises(constel.LabRefused):
+            with self.assertRaises(constel.UsageError):
                 lab["tokyo"].restart()
             self.assertEqual(lab["tokyo"].add()["nodes"], ["tokyo"])
             lab.converged([("tokyo", "london")], within="240 s")
