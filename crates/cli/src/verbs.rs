@@ -52,19 +52,16 @@ use crate::exit::Outcome;
 
 /// Returns whether a verb starts programs in nodes, possibly in nodes of containers.
 fn enters_nodes(verb: &Verb) -> bool {
-    // The process of the lab does, and not the one that starts it.
-    if let Verb::Up(args) = verb {
-        return args.staying;
+    match verb {
+        // The process of the lab does, and not the one that starts it.
+        Verb::Up(args) => args.staying,
+        // On a machine of the store, it is the process of that machine's agent.
+        Verb::Exec(args) => args.store.is_none(),
+        Verb::Shell(args) => args.store.is_none(),
+        // The commands that an agent starts need not execute themselves again if it has done so.
+        Verb::Demo(_) | Verb::Run(_) | Verb::Box(_) | Verb::Agent(_) | Verb::Part(_) => true,
+        _ => false,
     }
-    matches!(
-        verb,
-        Verb::Demo(_)
-            | Verb::Run(_)
-            | Verb::Exec(_)
-            | Verb::Shell(_)
-            | Verb::Box(_)
-            | Verb::Part(_)
-    )
 }
 
 /// Runs the verb.

@@ -81,5 +81,5 @@ pub use together::{
 };
 
 pub use constel_host::clean::{CleanReport, HostReport};
-pub use constel_host::sealed::enter as seal;
+pub use constel_host::sealed::{enter as seal, own_program};
 pub use constel_lab::{ENDLESS, Progress, workers_here};

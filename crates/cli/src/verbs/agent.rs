@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Agent) -> Outcome {
         capacity: machine.capacity,
         workers: args.workers.unwrap_or_else(constel_control::workers_here),
         underlay: args.underlay.clone(),
-        program: Some(std::env::current_exe()?),
+        program: Some(constel_control::own_program()?),
     };
     match constel_cluster::agent::run(&store, &options, &Here, &stop) {
         Ok(()) => Ok(Exit::Interrupted),

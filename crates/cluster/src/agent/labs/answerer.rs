@@ -1,6 +1,7 @@
 //! An agent's side of requests: the parts of labs on this machine, and the commands that run for each.
 
 use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,6 +30,9 @@ const VERBS: [&str; 10] = [
 pub(crate) struct Answering {
     /// The program that answers: `constel`.
     program: PathBuf,
+    /// The file of this process, if it is that program: by this path the kernel executes the read-only mount that this
+    /// process was executed from, and the new process need not make one for itself.
+    own: Option<PathBuf>,
     parts: Mutex<BTreeMap<String, Part>>,
 }
 
@@ -70,14 +74,29 @@ pub(super) enum NotRun {
 
 impl Answering {
     pub(crate) fn new(program: PathBuf) -> Self {
+        let is_own = constel_host::sealed::own_program().is_ok_and(|own| own == program);
+        let own = is_own.then(|| format!("/proc/{}/exe", std::process::id()).into());
         Self {
             program,
+            own,
             parts: Mutex::default(),
         }
     }
 
     fn parts(&self) -> MutexGuard<'_, BTreeMap<String, Part>> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A shell is executed by another program, so that it cannot have the program's own name beside the path of this process's file.
+    fn command(&self, is_shell: bool) -> Command {
+        match &self.own {
+            Some(own) if !is_shell => {
+                let mut command = Command::new(own);
+                command.arg0(&self.program);
+                command
+            }
+            _ => Command::new(&self.program),
+        }
     }
 
     /// Returns the program that answers a request and its place, as soon as the nodes exist. Waits as long as `is_awaited`.
@@ -99,7 +118,7 @@ impl Answering {
                     if let Some(called) = &part.called
                         && let Some(place) = place.take()
                     {
-                        let mut command = Command::new(&self.program);
+                        let mut command = self.command(asked.is_shell());
                         command.args(&asked.verb).arg(called).args(&asked.args);
                         return Ok((command, place));
                     }
