@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use constel_host::netlink::{Batch, Socket};
 use constel_link::PortId;
@@ -20,10 +20,6 @@ use crate::life::bring_up::Fabric;
 
 /// How often the topology is compared.
 const LOOK: Duration = Duration::from_millis(10);
-
-/// How long a handover takes the carrier from a station's port. The kernel reports a carrier that returns sooner as one that never
-/// went, because it reports from a queue.
-const HANDOVER: Duration = Duration::from_millis(50);
 
 /// Follows the links of this machine's ports until `over`.
 ///
@@ -37,8 +33,6 @@ pub(crate) fn follow(fabric: &Fabric, view: &View, over: &AtomicBool) -> Result<
     let mut carriers = Carriers::new(own.map(|port| port.id));
     let mut wires = Wires::default();
     let mut seen: Option<(Arc<Snapshot>, u64)> = None;
-    // Ports that get their carrier back after a handover, in the order of time.
-    let mut due: Vec<(Instant, PortId)> = Vec::new();
     while !over.load(Ordering::Acquire) {
         let (snapshot, failed) = (view.snapshot(), view.failed.now());
         let is_new = |now: &Arc<Snapshot>| {
@@ -51,21 +45,11 @@ pub(crate) fn follow(fabric: &Fabric, view: &View, over: &AtomicBool) -> Result<
         if let Some(now) = snapshot.filter(is_new) {
             let edges = now.edges.iter().map(|edge| (edge.from, edge.to));
             let changes = carriers.step(edges.filter(|edge| !failed.contains(*edge)));
-            // A port that has lost its link since then must not get its carrier back.
-            due.retain(|(_, port)| !changes.down.contains(port));
-            let again = Instant::now() + HANDOVER;
-            due.extend(changes.blink.iter().map(|port| (again, *port)));
             // Down comes before up: daemons then see the old neighbour go before the new one appears.
             wires.set(fabric, &changes.down, false)?;
-            wires.set(fabric, &changes.blink, false)?;
             wires.set(fabric, &changes.up, true)?;
             seen = Some((now, failed.version()));
         }
-        let now = Instant::now();
-        let (back, later): (Vec<_>, Vec<_>) = due.into_iter().partition(|(at, _)| *at <= now);
-        due = later;
-        let back: Vec<PortId> = back.into_iter().map(|(_, port)| port).collect();
-        wires.set(fabric, &back, true)?;
         std::thread::sleep(LOOK);
     }
     Ok(())
@@ -111,12 +95,12 @@ impl Wires {
     }
 }
 
-/// The far ends of each followed port in the topology before. A port without one has no carrier.
+/// Whether each followed port had a link in the topology before. A port without one has no carrier. At a handover a station's port
+/// keeps it: a daemon that sees it go says so in an LSA, and may tell its new neighbour only 5 s after that (MinLSInterval,
+/// RFC 2328, appendix B).
 #[derive(Debug)]
 struct Carriers {
-    far: BTreeMap<PortId, BTreeSet<PortId>>,
-    /// Whether a topology was seen. All ports have their carrier until then.
-    begun: bool,
+    linked: BTreeMap<PortId, bool>,
 }
 
 /// The ports whose carrier changes.
@@ -124,41 +108,29 @@ struct Carriers {
 struct Changes {
     down: Vec<PortId>,
     up: Vec<PortId>,
-    /// Ports whose far ends are all others than before.
-    blink: Vec<PortId>,
 }
 
 impl Carriers {
     fn new(ports: impl Iterator<Item = PortId>) -> Self {
         Self {
-            far: ports.map(|port| (port, BTreeSet::new())).collect(),
-            begun: false,
+            linked: ports.map(|port| (port, true)).collect(),
         }
     }
 
     /// Compares the edges that carry frames with those before.
     fn step(&mut self, edges: impl Iterator<Item = (PortId, PortId)>) -> Changes {
-        let mut now: BTreeMap<PortId, BTreeSet<PortId>> = BTreeMap::new();
-        for (from, to) in edges {
-            // A link that works in one direction is up at both ends.
-            for (port, far) in [(from, to), (to, from)] {
-                if self.far.contains_key(&port) {
-                    now.entry(port).or_default().insert(far);
-                }
-            }
-        }
+        // A link that works in one direction is up at both ends.
+        let now: BTreeSet<PortId> = edges.flat_map(|(from, to)| [from, to]).collect();
         let mut changes = Changes::default();
-        for (port, was) in &mut self.far {
-            let is = now.remove(port).unwrap_or_default();
-            let was = std::mem::replace(was, is.clone());
-            match (was.is_empty() && self.begun, is.is_empty()) {
-                (false, true) => changes.down.push(*port),
-                (true, false) => changes.up.push(*port),
-                (false, false) if self.begun && is.is_disjoint(&was) => changes.blink.push(*port),
+        for (port, was) in &mut self.linked {
+            let is = now.contains(port);
+            match (*was, is) {
+                (true, false) => changes.down.push(*port),
+                (false, true) => changes.up.push(*port),
                 _ => {}
             }
+            *was = is;
         }
-        self.begun = true;
         changes
     }
 }
@@ -172,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_without_a_link_lose_their_carrier_and_handovers_interrupt_it() {
+    fn ports_without_a_link_lose_their_carrier_and_handovers_keep_it() {
         let mut carriers = Carriers::new(ports([0, 1, 2]).into_iter());
         let mut step = |edges: &[(u32, u32)]| {
             let edges = edges.iter().map(|(from, to)| (PortId(*from), PortId(*to)));
@@ -199,14 +171,8 @@ mod tests {
                 ..none()
             }
         );
-        assert_eq!(
-            step(&[(2, 8)]),
-            Changes {
-                blink: ports([2]),
-                ..none()
-            }
-        );
-        // Make before break.
+        // Break before make, and make before break.
+        assert_eq!(step(&[(2, 8)]), none());
         assert_eq!(step(&[(2, 8), (2, 7)]), none());
         assert_eq!(step(&[(2, 7)]), none());
     }

@@ -59,7 +59,7 @@ pub enum PortCarrier {
     #[default]
     Always,
     /// An interface without a link has no carrier, within 20 ms: of lasers, cables, and the ground radio of stations and terminals.
-    /// A handover takes the carrier from the station's radio for 50 ms. Ground radios of satellites and interfaces of networks, which have several
+    /// A handover leaves the station's radio its carrier. Ground radios of satellites and interfaces of networks, which have several
     /// far ends, always have it.
     Follows,
 }
