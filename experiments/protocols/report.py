@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import statistics
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -114,6 +115,18 @@ def clocks(match):
     return f"<!-- clocks {match.group(1)} -->\n" + "\n".join(lines) + "\n<!-- end -->"
 
 
+def carriers(_):
+    """Returns the table of handovers by daemon and carrier."""
+    lines = ["| | handovers | least | median | most | trustworthy runs |", "|---|--:|--:|--:|--:|--:|"]
+    for daemon, carrier, kind in [("BIRD", "always", "handover"), ("BIRD", "follows", "bird-follows"), ("FRR", "always", "frr-always"), ("FRR", "follows", "frr-follows")]:
+        runs = read(f"handover/{kind}-*.json")
+        outages = sorted(cut for cuts in handovers(runs).values() for cut in cuts)
+        figures = [f"{value:.2f} s" for value in (outages[0], statistics.median(outages), outages[-1])]
+        trusted = f"{sum(run['verdict']['trustworthy'] for run in runs)} of {len(runs)}"
+        lines.append("| " + " | ".join([f"{daemon}, carrier: {carrier}", str(len(outages)), *figures, trusted]) + " |")
+    return "<!-- carriers -->\n" + "\n".join(lines) + "\n<!-- end -->"
+
+
 def table(match):
     columns = [with_probes(protocol) | quiet(protocol) for protocol in match.group(1).split()]
     lines = ["| | " + " | ".join(NAMES[protocol] for protocol in match.group(1).split()) + " |", "|---" * (len(columns) + 1) + "|"]
@@ -126,6 +139,7 @@ def main():
         text = page.read_text()
         new = re.sub(r"<!-- table ([^>]*?) -->\n.*?<!-- end -->", table, text, flags=re.S)
         new = re.sub(r"<!-- clocks ([^>]*?) -->\n.*?<!-- end -->", clocks, new, flags=re.S)
+        new = re.sub(r"<!-- carriers -->\n.*?<!-- end -->", carriers, new, flags=re.S)
         if "--check" in sys.argv and new != text:
             sys.exit(f"report: {page.name} is not that of the raw data; run experiments/protocols/report.py")
         if new != text:
