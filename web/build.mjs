@@ -6,6 +6,9 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
+/** Names in parentheses that are older than the ones before them, or less known. */
+const FORMER = new Set(["Benares", "Bombay", "Calcutta", "Calicut", "Cochin", "Gauhati", "Kiev", "Madras", "Ordoss", "Poona", "Ujung Pandang", "West Midlands", "Wulumqi"]);
+
 const here = dirname(fileURLToPath(import.meta.url));
 const page = process.argv[2] ?? join(here, "../crates/web/page");
 
@@ -29,8 +32,18 @@ function land() {
   const world = JSON.parse(readFileSync(join(here, "node_modules/world-atlas/countries-50m.json")));
   world.objects.countries.geometries = world.objects.countries.geometries.map(({ type, arcs }) => ({ type, arcs }));
   const rows = readFileSync(join(here, "../scenarios/data/cities-top-1000-by-2025-population.csv"), "utf8").trimEnd().split("\n").slice(1);
-  world.cities = rows.map((row) => row.split(",")).map(([, name, lat, lon]) => [name.replace(/-?\(.*/, "").replaceAll("-", " "), Number(Number(lat).toFixed(2)), Number(Number(lon).toFixed(2))]);
+  world.cities = rows.map((row) => row.split(",")).map(([, name, lat, lon]) => {
+    const [shown, ...other] = names(name);
+    return [shown, Number(Number(lat).toFixed(2)), Number(Number(lon).toFixed(2)), ...other];
+  });
   return world;
+}
+
+/** The names of a city of the file, the one in English first: `Al-Qahirah-(Cairo)` is Cairo, `Mumbai-(Bombay)` is Mumbai. */
+function names(text) {
+  const [local, other] = text.split(/-*\(/).map((name) => name.replace(/\)$/, "").replaceAll("--", ", ").replaceAll("-", " "));
+  if (!other || other.startsWith("incl")) return [local];
+  return FORMER.has(other) ? [local, other] : [other, local];
 }
 
 mkdirSync(page, { recursive: true });

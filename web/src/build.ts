@@ -2,6 +2,7 @@
 
 import { draft as ask } from "./api";
 import { save } from "./charts";
+import { find } from "./cities";
 import { byField, type Draft, empty, type Flow, free, KINDS, LASERS, PATTERNS, POLICIES, renamed, restored, ROUTINGS, type Shell, SHELLS, slug, type Station, yaml } from "./draft";
 import { el, fill, need, patch, table } from "./dom";
 import { Preview } from "./preview";
@@ -87,7 +88,8 @@ class Builder {
     }
     if (!plan) return;
     const satellites = plan.world.constellations.reduce((all, one) => all + one.satellites, 0);
-    this.state = `valid: ${count(satellites)} satellites, ${count(plan.stations.length)} stations, ${count(plan.edges)} edges at 0 s, ${count(plan.flows.length)} flows`;
+    const some = (number: number, word: string) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
+    this.state = `valid: ${some(satellites, "satellite")}, ${some(plan.stations.length, "station")}, ${some(plan.edges, "edge")} at 0 s, ${some(plan.flows.length, "flow")}`;
     this.preview.show(plan);
   }
 
@@ -221,20 +223,29 @@ class Builder {
     id: "add-city",
     placeholder: "a city, or click the globe",
     "aria-label": "add a station in a city",
+    "aria-describedby": "city-error",
     autocomplete: "off",
     onkeydown: (event: Event) => (event as KeyboardEvent).key === "Enter" && this.addCity(),
     onchange: () => this.addCity(),
   });
 
-  /** One element, which each drawing places again: a new one would take the field out of the page. */
-  private readonly cityBox = el("p", { "data-key": "city", "data-whole": "" }, this.cityField);
+  private readonly cityError = el("p", { id: "city-error", class: "bad", role: "status" });
+  private readonly cityBox = el("div", { class: "field", "data-key": "city", "data-whole": "" }, this.cityField, this.cityError);
+
+  /** The field of cities, or a mark that `patch` replaces by it. A field that leaves the page, even for a moment, loses the focus. */
+  private cities(): HTMLElement {
+    return this.form.contains(this.cityBox) ? el("div", { "data-key": "city", "data-whole": "" }) : this.cityBox;
+  }
 
   private addCity(): void {
     const wanted = this.cityField.value.trim();
-    const found = this.preview.cities.find(([name]) => slug(name) === slug(wanted));
-    if (!wanted || !found) return;
+    const found = wanted ? find(this.preview.cities, wanted) : null;
+    const isUnknown = wanted !== "" && !found;
+    this.cityField.setAttribute("aria-invalid", String(isUnknown));
+    this.cityError.textContent = isUnknown ? `“${wanted}” is not among the 1,000 largest cities: click the globe to add a station there` : "";
+    if (!found) return;
     this.cityField.value = "";
-    this.addStation(...found);
+    this.addStation(wanted, found[1], found[2]);
   }
 
   private draw(): void {
@@ -276,7 +287,7 @@ class Builder {
         { "data-key": "stations" },
         el("legend", {}, `Stations (${draft.stations.length})`),
         ...draft.stations.map((one, i) => this.station(one, i)),
-        this.cityBox,
+        this.cities(),
         el("datalist", { id: "cities" }, ...this.preview.cities.slice(0, OFFERED).map(([name]) => el("option", { value: name }))),
       ),
       el(

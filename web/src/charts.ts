@@ -10,6 +10,9 @@ export function chart(...of: Parameters<typeof living>): HTMLElement {
   return living(...of).box;
 }
 
+/** The size of a chart before it has a place in the page, and its height there, in `rem`. */
+const [WIDE, HIGH] = [27.7, 12.4];
+
 const DASHES = [[], [7, 3], [2, 3], [10, 3, 2, 3]];
 
 /** How a curve is drawn. Curves differ by their dashes and points too, never by their colour alone. */
@@ -111,7 +114,6 @@ export function living(
   curves: Curve[],
   palette: Palette,
   go: (t: number) => void,
-  wide = 360,
 ): { box: HTMLElement; set: (t: number[], values: Value[][]) => void } {
   const drawn: Drawn = { unit, t, curves };
   /** The part of the time that is shown; null: all of it. */
@@ -139,7 +141,7 @@ export function living(
   );
   const plot = new uPlot(
     {
-      ...options(drawn, palette, { width: (wide / 13) * rem(), height: 12.4 * rem() }, text),
+      ...options(drawn, palette, { width: WIDE * rem(), height: HIGH * rem() }, text),
       hooks: {
         ready: [
           (own) =>
@@ -162,7 +164,12 @@ export function living(
     aligned(t, curves.map((curve) => curve.values)),
     place,
   );
-  const box = el("figure", { class: "chart", "data-whole": "" }, el("figcaption", {}, el("span", {}, `${title} (${unit})`), buttons), place);
+  const caption = el("figcaption", {}, el("span", {}, `${title} (${unit})`), buttons);
+  // A chart is as wide as its caption, which follows the window. The height of the caption does not depend on the plot, so this ends.
+  new ResizeObserver(([{ contentRect }]) => {
+    if (contentRect.width) plot.setSize({ width: Math.floor(contentRect.width), height: HIGH * rem() });
+  }).observe(caption);
+  const box = el("figure", { class: "chart", "data-whole": "" }, caption, place);
   const set = (now: number[], values: Value[][]) => {
     drawn.t = now;
     drawn.curves = drawn.curves.map((curve, i) => ({ ...curve, values: values[i] }));

@@ -1,9 +1,17 @@
 // Cities that the picture names: more, the nearer the eye is. No browser is needed.
 
 import type { Vector } from "./arcs";
+import { slug } from "./draft";
 
-/** Name, latitude and longitude in degrees; the largest first. */
-export type City = [string, number, number];
+/** Name, latitude and longitude in degrees, and its other name if it has one; the largest first. */
+export type City = [string, number, number, string?];
+
+/** The city with a name, whatever its case and accents; else the largest whose name begins with these words, as "New York" of "New York Newark". */
+export function find(cities: readonly City[], text: string): City | null {
+  const wanted = slug(text);
+  const exact = cities.find(([name, , , other]) => slug(name) === wanted || (other && slug(other) === wanted));
+  return exact ?? cities.find(([name]) => slug(name).startsWith(`${wanted}-`)) ?? null;
+}
 
 /** How many of the largest cities are named, for the globe by the eye's distance in Earth's radii, else by the zoom. */
 export function named(view: string, far: number, zoom: number): number {

@@ -37,7 +37,9 @@ export function grid(nodes: readonly NodeView[], constellations: readonly Conste
   const width = craft && lanes.size ? 4.2 : 6;
   const ring = lanes.size ? { x: 2.2, size: 0.7 } : { x: 0, size: 1.1 };
   const ground = nodes.filter((node) => !seat(node) && node.kind !== "spacecraft").length;
-  const rows = Math.max(1, Math.ceil(ground / Math.max(wide, 12)));
+  // Up to three rows, so that names have room; more where stations would be closer than planes.
+  const rows = Math.max(1, Math.min(3, Math.ceil(ground / 9)), Math.ceil(ground / Math.max(wide, 12)));
+  const rowGap = rows > 4 ? 0.16 : 0.24;
   const laneX = (i: number) => LEFT + (width * (i + 0.5)) / wide;
   const slotY = (slot: number) => -0.95 + (2.4 * (slot + 0.5)) / Math.max(1, slots);
   let [flying, standing] = [0, 0];
@@ -52,7 +54,7 @@ export function grid(nodes: readonly NodeView[], constellations: readonly Conste
     const inRow = Math.ceil(ground / rows);
     const x = LEFT + (6 * ((standing % inRow) + 0.5)) / inRow;
     standing++;
-    return [x, -1.22 - 0.16 * row];
+    return [x, -1.22 - rowGap * row];
   });
   // The constellation and the shell are in a title where there are several.
   const shells = new Set([...lanes.values()].map((one) => `${one.constellation}/${one.shell}`)).size;

@@ -34,8 +34,10 @@ export class Results {
     const failures = (summary?.software?.failures ?? []).map((failure) => failure.reason);
     const reasons = [...failures, ...(summary?.verdict.reasons ?? [])];
     chip.title = reasons.join("\n") || "The measurements of this run are trustworthy.";
-    const parts: (HTMLElement | null)[] = [el("h2", {}, `Seed ${manifest.seed}, driver ${manifest.driver.name}`), ...reasons.map((why) => el("p", { class: "warn" }, why))];
     const flows = summary?.flows ?? [];
+    // The reasons of a flow are below its own heading.
+    const general = reasons.filter((why) => !flows.some(({ name, doubt }) => doubt && why.startsWith(`flow ${name} `) && why.endsWith(doubt)));
+    const parts: (HTMLElement | null)[] = [el("h2", {}, `Seed ${manifest.seed}, driver ${manifest.driver.name}`), ...general.map((why) => el("p", { class: "warn" }, why))];
     if (flows.length) parts.push(this.flows(flows), this.comparison);
     const lost = summary ? lossRows(summary.relay) : [];
     if (summary) parts.push(lost.length ? table(["Frames lost, all links", "Number"], lost, "Causes of loss") : el("p", { class: "hint" }, "No frame was lost on any link."));

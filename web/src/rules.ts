@@ -50,6 +50,12 @@ const DID: { title: string; stat: string; of: (did: DirectionCounters) => string
   { title: "Last packet", stat: "last", of: (did) => (did.last_frame_s === null || did.last_frame_s === undefined ? "never" : `${did.last_frame_s.toFixed(1)} s ago`) },
 ];
 
+/** The counters that are shown: satellite paths only where a rule leads through a constellation. */
+function columns({ rules }: BoxShown): typeof DID {
+  const isInSpace = rules.some(({ directions }) => Object.values(directions).some(({ via }) => via));
+  return DID.filter(({ stat }) => stat !== "via" || isInSpace);
+}
+
 /** The present path through a constellation: its delay, its satellites, and the rate of its radio link. */
 function way(via: ViaShown): string {
   if (via.delay_ns === null || via.delay_ns === undefined) return "no path";
@@ -129,7 +135,7 @@ export class Rules {
   private draw(): void {
     const shown = this.shown;
     if (!shown) return;
-    const made = JSON.stringify([shown.rules.map(({ name, rule, directions }) => [name, rule, Object.keys(directions)]), this.editing?.name ?? null]);
+    const made = JSON.stringify([shown.rules.map(({ name, rule, directions }) => [name, rule, Object.keys(directions)]), this.editing?.name ?? null, columns(shown).length]);
     // Fields under edit stay when other rules change.
     if (made !== this.made && !(this.editing && this.body.querySelector("#save-rule"))) {
       this.made = made;
@@ -149,16 +155,19 @@ export class Rules {
   }
 
   private table(shown: BoxShown): void {
-    const head = ["#", "Rule", ...MATCH.map((one) => one.title), "Direction", ...PATH.map((one) => one.title), "Other keys", ...DID.map((one) => one.title), ""];
-    const rows = shown.rules.flatMap((rule, i) => this.rows(rule, i, shown.rules.length));
+    const did = columns(shown);
+    const head = ["#", "Rule", ...(this.world.may_write ? [""] : []), ...MATCH.map((one) => one.title), "Direction", ...PATH.map((one) => one.title), "Other keys", ...did.map((one) => one.title)];
+    const rows = shown.rules.flatMap((rule, i) => this.rows(rule, i, shown.rules.length, did));
     const rest = Object.keys(shown.unmatched).map((way) =>
-      el("tr", { "data-rule": "", "data-way": way }, el("td", {}), el("td", { colSpan: 1 + MATCH.length }, "no rule matches: unchanged"), el("td", {}, way), ...PATH.map(() => el("td", {})), el("td", {}), ...DID.map(({ stat }) => el("td", { "data-stat": stat, class: "num" })), el("td", {})),
+      el("tr", { "data-rule": "", "data-way": way }, el("td", {}), el("td", { colSpan: (this.world.may_write ? 2 : 1) + MATCH.length }, "no rule matches: unchanged"), el("td", {}, way), ...PATH.map(() => el("td", {})), el("td", {}), ...did.map(({ stat }) => el("td", { "data-stat": stat, class: "num" }))),
     );
+    // The table may be wider than the window, and scrolls; the text of a rule may not.
+    this.body.classList.add("wide");
     fill(
       this.body,
       el("h2", {}, `${shown.lab}: ${shown.interfaces.map((wire) => wire.name).join(" ⇄ ")}`),
       el("p", { class: "hint" }, `${shown.mode}; ${shown.rules.length} rules. The first rule that matches a frame applies. The columns are those of NIST Net; every value has its unit.`),
-      el("table", { id: "rule-table" }, el("thead", {}, el("tr", {}, ...head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, ...rows, ...rest)),
+      el("table", { id: "rule-table" }, el("thead", {}, el("tr", {}, ...head.map((name) => (name ? el("th", { scope: "col" }, name) : el("td"))))), el("tbody", {}, ...rows, ...rest)),
       this.world.may_write ? el("button", { id: "add-rule", onclick: () => this.write(null, { name: "new", match: {}, both: { delay: "20 ms" } }) }, "Add a rule") : el("p", { class: "hint" }, "`constel web --write` allows changes."),
     );
   }
@@ -177,7 +186,7 @@ export class Rules {
     return el("td", set, input);
   }
 
-  private rows(rule: RuleShown, i: number, all: number): HTMLElement[] {
+  private rows(rule: RuleShown, i: number, all: number, did: typeof DID): HTMLElement[] {
     const written = rule.rule as Rule;
     const ways = Object.keys(rule.directions);
     const own = (name: string, label: string, act: () => void, disabled = false) => el("button", { title: label, "aria-label": `${label} ${rule.name}`, disabled, onclick: act }, name);
@@ -207,16 +216,15 @@ export class Rules {
               ...(typeof said === "string"
                 ? [el("td", { rowSpan: spans, colSpan: PATH.length, class: "code" }, said)]
                 : PATH.map((column) => this.cell(rule, of, column, spans))),
-              el("td", { rowSpan: spans, class: "code" }, [place ? "" : other(written.match, MATCH), other(said, PATH)].filter(Boolean).join("; ")),
+              el("td", { rowSpan: spans, class: "code other" }, [place ? "" : other(written.match, MATCH), other(said, PATH)].filter(Boolean).join("; ")),
             ];
       return el(
         "tr",
         { "data-rule": rule.name, "data-way": way },
-        ...(place ? [] : [el("td", { rowSpan: ways.length }, String(i + 1)), el("td", { rowSpan: ways.length }, rule.name), ...MATCH.map((column) => this.cell(rule, "match", column, ways.length))]),
+        ...(place ? [] : [el("td", { rowSpan: ways.length }, String(i + 1)), el("td", { rowSpan: ways.length }, rule.name), ...(buttons ? [el("td", { rowSpan: ways.length }, buttons)] : []), ...MATCH.map((column) => this.cell(rule, "match", column, ways.length))]),
         el("td", {}, way),
         ...path,
-        ...DID.map(({ stat }) => el("td", { "data-stat": stat, class: "num" })),
-        ...(place ? [] : [el("td", { rowSpan: ways.length }, buttons)]),
+        ...did.map(({ stat }) => el("td", { "data-stat": stat, class: "num" })),
       );
     });
   }
@@ -256,10 +264,12 @@ export class Rules {
   /** A rule as text with all its keys (JSON is YAML as well). */
   private write(name: string | null, rule: unknown): void {
     this.asText = true;
+    this.body.classList.remove("wide");
     this.editing = null;
     this.made = "";
     const area = el("textarea", { id: "rule-text", rows: 14, spellcheck: false, "aria-label": "the rule" });
     area.value = JSON.stringify(rule, null, 2);
+    area.addEventListener("keydown", (event) => event.key === "Escape" && this.leave());
     const save = () => {
       let parsed: unknown;
       try {

@@ -77,6 +77,12 @@ export function detail(what: Record<string, unknown>): string {
     }
     case "routes-converged":
       return typeof what.after_s === "number" ? `after ${what.after_s.toFixed(1)} s` : "";
+    case "starting":
+      return `${text("lab")}, ${text("nodes")} nodes`;
+    case "edges-up":
+      return text("edges");
+    case "running":
+      return typeof what.bring_up_s === "number" ? `after ${what.bring_up_s.toFixed(1)} s of bring-up` : "";
     case "finished":
       return `${what.trustworthy ? "trustworthy" : "NOT trustworthy"}${what.failed ? ", software FAILED" : ""}`;
     default: {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { source } from "./source.mjs";
 
-const [{ aim, towards }, { grid, spread }, { formation, picture, relative, roundLength }, { DelayScale, rounded }, { direction, named }, { parsed, written }, { placed }] = await Promise.all(
+const [{ aim, towards }, { grid, spread }, { formation, picture, relative, roundLength }, { DelayScale, rounded }, { direction, find, named }, { parsed, written }, { placed }] = await Promise.all(
   ["aim", "grid", "relative", "scale", "cities", "address", "places"].map(source),
 );
 
@@ -124,6 +124,14 @@ test("more cities are named, the nearer the eye is, and they are where they are"
   assert(counts[3] > counts[1]);
   assert(named("map", 0, 6) > named("map", 0, 2));
   direction(["London", 51.5, -0.13]).forEach((one, i) => assert(Math.abs(one - place(-0.13, 51.5)[i]) < 1e-9));
+});
+
+test("a city is found by its English name, its local name and the beginning of its name", () => {
+  const cities = [["New York Newark", 40.72, -74], ["Cairo", 30.04, 31.24, "Al Qahirah"], ["São Paulo", -23.55, -46.64], ["Yorkton", 0, 0], ["York", 0, 0]];
+  const first = (text) => find(cities, text)?.[0];
+  assert.deepEqual(["cairo", "Al-Qahirah", "Sao Paulo", "New York", "york"].map(first), ["Cairo", "Cairo", "São Paulo", "New York Newark", "York"]);
+  assert.equal(find(cities, "Atlantis"), null);
+  assert.equal(find(cities, "New Yo"), null);
 });
 
 test("a view comes back from its address, and foreign parts of an address are left out", () => {

@@ -120,6 +120,8 @@ test("events are in the glossary's words, each kind once", () => {
   assert.equal(line("flow-ended", { flow: "f", exit: 7 }), "flow ended: f, exit code 7");
   assert.equal(line("path-changed", { flow: "f", from: ["a", "b"], to: [] }), "path changed: f: no path");
   assert.equal(line("link-set", { link: "a-b", effects: {} }), "link changed: a-b by hand: none");
+  assert.equal(line("starting", { lab: "iridium", nodes: 80 }), "starting: iridium, 80 nodes");
+  assert.equal(line("running", { bring_up_s: 19.2427 }), "running: after 19.2 s of bring-up");
   assert.equal(line("containers-started", { count: 2 }), "containers started: count 2");
 });
 
@@ -188,7 +190,7 @@ test("nodes that are stopped by hand are down until they are started", () => {
   assert.equal(event(all[0]), "nodes changed: a, b by hand: fail");
 });
 
-test("a picture waits for the one before, and for as long as that took; a graphics card draws at any time", () => {
+test("a picture waits for the one before, and for three times as long as that took; a graphics card draws at any time", () => {
   const fences = { SYNC_GPU_COMMANDS_COMPLETE: 1, SYNC_STATUS: 2, UNSIGNALED: 3, done: 4, fenceSync: () => ({}), getSyncParameter: () => fences.done, deleteSync: () => {}, flush: () => {} };
   const pace = new Pace(fences);
   const first = (from) => [...Array(3000).keys()].map((i) => from + i).find((now) => pace.may(now));
@@ -199,8 +201,8 @@ test("a picture waits for the one before, and for as long as that took; a graphi
   fences.done = fences.UNSIGNALED;
   assert.equal(first(101), undefined);
   fences.done = 4;
-  assert.equal(first(180), 260, "80 ms, and 80 ms of rest");
-  pace.drew(260);
+  assert.equal(first(180), 420, "80 ms, and 240 ms of rest");
+  pace.drew(420);
   assert.equal(first(4260), 5260, "a second at most");
   const card = new Pace(null);
   card.drew(1);

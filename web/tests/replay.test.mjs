@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { browser, cutOff, findings, open, ready, results, scrub, serve } from "./lib.mjs";
+import { browser, cutOff, drawn, findings, open, ready, results, scrub, serve } from "./lib.mjs";
 
 // Two ways from a to c: over b, 10 ms a cable, and over d, 15 ms a cable.
 const SCENARIO = `constel: 1
@@ -104,6 +104,7 @@ test("flows are a table with outcome, flagged samples and losses; axe finds noth
   }
   for (const [width, height] of [[390, 844], [1920, 1080], [1360, 820]]) {
     await page.setViewportSize({ width, height });
+    await drawn(page);
     assert.deepEqual(await cutOff(page), [], `${width} x ${height}`);
   }
 });
