@@ -2,10 +2,11 @@
 //   node views.mjs FOLDER [GROUP...]   plan, large, swarm, box, builder, replay, lab; all but `lab` unless given. `lab` needs root.
 // RESULTS=FOLDER names the results that `replay` shows.
 
+import { spawn } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fakeBox } from "./tests/fakebox.mjs";
-import { browser, constel, cutOff, open, ready, ROOT, scrub, serve, start } from "./tests/lib.mjs";
+import { browser, constel, CONSTEL, cutOff, open, ready, ROOT, scrub, serve } from "./tests/lib.mjs";
 
 const [folder, ...groups] = process.argv.slice(2);
 mkdirSync(folder, { recursive: true });
@@ -120,7 +121,9 @@ if (wanted("replay")) {
 }
 if (wanted("lab")) {
   const name = `views-${process.pid}`;
-  const run = await start(["run", "scenarios/iridium.yaml", "--name", name, "--for", "900s", "--json", "--results", join(folder, "results")]);
+  // The program writes to its standard output when the lab has ended.
+  const run = spawn(CONSTEL, ["run", "scenarios/iridium.yaml", "--name", name, "--for", "900s", "--results", join(folder, "results")], { cwd: ROOT, stdio: "ignore" });
+  const ended = new Promise((done) => run.on("exit", done));
   while (constel("list", "--json").find((row) => row.lab === name)?.state !== "running") await new Promise((done) => setTimeout(done, 300));
   const served = await serve(name, "--write", "--shell");
   const dock = (page) => page.$(".terminal .xterm-rows");
@@ -152,7 +155,8 @@ if (wanted("lab")) {
     live: (page) => page.click("#live"),
   });
   await served.stop();
-  await run.stop();
+  run.kill("SIGINT");
+  await ended;
 }
 await chrome.close();
 process.exit(0);
