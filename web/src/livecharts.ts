@@ -86,8 +86,10 @@ export class LiveCharts {
       if (ended) return ended.exit === 0 ? "ended" : `ended with exit code ${ended.exit}`;
       return own.some((event) => event.kind === "flow-started") ? "runs" : "waits";
     };
+    // A single word is not broken, however narrow its column.
+    const whole = (words: string) => el("span", { class: words.includes(" ") ? "" : "num" }, words);
     const name = ({ name, from, to }: (typeof flows)[number]) => el("button", { class: "name", onclick: () => app.choose([from, to], true) }, name);
-    if (flows.length) patch(this.flows, table(["Flow", "From", "To", "State"], flows.map((flow) => [name(flow), flow.from, flow.to, state(flow.name)]), "Flows of the scenario"));
+    if (flows.length) patch(this.flows, table(["Flow", "From, to", "State"], flows.map((flow) => [name(flow), `${flow.from} → ${flow.to}`, whole(state(flow.name))]), "Flows of the scenario"));
     const lost = app.lab.health ? lossRows(app.lab.health) : [];
     patch(this.losses, lost.length ? table(["Frames lost so far, all links", "Number"], lost) : el("p", { class: "hint" }, "No frame was lost on any link so far."));
   }
