@@ -20,17 +20,18 @@ pub struct Size {
 
 /// A command about a lab, as its first message has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Command {
-    pub(crate) lab: String,
+pub struct Command {
+    /// The lab.
+    pub lab: String,
     /// The verb with its flags.
-    pub(crate) verb: Vec<String>,
+    pub verb: Vec<String>,
     /// The arguments after the lab's name.
-    pub(crate) args: Vec<String>,
+    pub args: Vec<String>,
 }
 
 /// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Message {
+pub enum Message {
     /// The command to run. The requester sends it first, and once.
     Command(Command),
     /// Bytes for the command to read.
@@ -54,7 +55,7 @@ impl Message {
     ///
     /// # Errors
     /// If it is longer than a message may be.
-    pub(super) fn pack(&self) -> io::Result<Vec<u8>> {
+    pub fn pack(&self) -> io::Result<Vec<u8>> {
         let (kind, content): (u8, &[u8]) = match self {
             Self::Command(command) => {
                 return bounded([b"c", serde_json::to_vec(command)?.as_slice()].concat());
@@ -77,7 +78,7 @@ impl Message {
     ///
     /// # Errors
     /// If no end writes such a message.
-    pub(super) fn unpack(bytes: &[u8]) -> io::Result<Self> {
+    pub fn unpack(bytes: &[u8]) -> io::Result<Self> {
         let wrong = || io::Error::new(io::ErrorKind::InvalidData, "a message of an unknown form");
         let (kind, content) = bytes.split_first().ok_or_else(wrong)?;
         Ok(match (kind, content) {

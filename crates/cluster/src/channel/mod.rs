@@ -11,5 +11,5 @@ mod message;
 mod tls;
 
 pub(crate) use connection::{Connection, Receiving, Sending, accept, connect};
-pub use message::Size;
-pub(crate) use message::{Command, Message, PIECE_BYTES};
+pub(crate) use message::PIECE_BYTES;
+pub use message::{Command, Message, Size};

@@ -7,8 +7,8 @@ use std::time::Duration;
 use constel_cluster::agent::Record;
 use constel_cluster::agent::labs::speech::{FromWorker, ToWorker};
 use constel_cluster::agent::labs::{
-    ChangeEntry, End, LabDescription, LabStart, Loss, NodesReturned, Takeover, UnderlaySettings,
-    WorkerRecord, write_below,
+    ChangeEntry, Command, End, LabDescription, LabStart, Loss, Message, NodesReturned, Size,
+    Takeover, UnderlaySettings, WorkerRecord, write_below,
 };
 use constel_cluster::store::{Folder, Store, Txn};
 use serde::Serialize;
@@ -19,6 +19,7 @@ use super::{Target, in_memory, names};
 pub(super) fn targets() -> Vec<Target> {
     vec![
         Target::new("agent-documents", documents, read_documents),
+        Target::new("machine-message", messages, read_message),
         Target::new("store-folder", stores, store),
     ]
 }
@@ -61,6 +62,42 @@ fn same<T: Serialize + DeserializeOwned + PartialEq + Debug>(bytes: &[u8]) -> Op
         Some(&read)
     );
     Some(read)
+}
+
+/// Checks that an accepted message of a connection between machines is the same after packing and unpacking.
+fn read_message(bytes: &[u8]) -> bool {
+    let Ok(message) = Message::unpack(bytes) else {
+        return false;
+    };
+    // What was read may be longer than what may be sent.
+    if let Ok(packed) = message.pack() {
+        assert_eq!(Message::unpack(&packed).ok(), Some(message));
+    }
+    true
+}
+
+fn messages() -> Vec<Vec<u8>> {
+    let command = Command {
+        lab: "l".to_owned(),
+        verb: vec!["exec".to_owned()],
+        args: vec!["tokyo".to_owned(), "--".to_owned(), "true".to_owned()],
+    };
+    let size = Size {
+        columns: 80,
+        rows: 24,
+    };
+    let all = [
+        Message::Command(command),
+        Message::Input(b"in".to_vec()),
+        Message::InputEnd,
+        Message::Size(size),
+        Message::Output(b"out".to_vec()),
+        Message::Errors(Vec::new()),
+        Message::Exit(-1),
+        Message::NoPart,
+    ];
+    all.map(|message| message.pack().expect("a short message"))
+        .into()
 }
 
 /// Uses a store whose file has these bytes: a key that is put is there, with a revision that grows, and a watch sees it.

@@ -37,6 +37,7 @@ mod serve;
 mod shell;
 pub mod speech;
 
+pub use crate::channel::{Command, Message};
 pub use ask::{CommandRequest, Reply, Written, ask, shell};
 pub use folder::{clear_left, hold};
 pub use lead::{
