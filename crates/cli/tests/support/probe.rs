@@ -12,6 +12,7 @@ use std::time::Duration;
 use constel_host::NetNs;
 
 use super::lab::mono_ns;
+use super::until;
 
 /// One probe.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +31,25 @@ pub(crate) struct Pace {
     pub(crate) patience: Duration,
 }
 
+/// While no socket wants stamps the kernel takes none, and begins with it some time after the first one does; until then a packet is
+/// stamped when it is read. To be held for as long as stamps are to be right.
+fn stamping() -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    stamp_arrivals(socket.as_raw_fd());
+    let own = socket.local_addr().unwrap();
+    until("the kernel stamps what arrives", || {
+        socket.send_to(&[0], own).unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+        let read_ns = mono_ns();
+        let (_, at_ns) = receive(socket.as_raw_fd(), &mut [0; 8])?;
+        (at_ns + 1_000_000 < read_ns).then_some(())
+    });
+    socket
+}
+
 /// ICMP echo from inside `ns`: round-trip times.
 pub(crate) fn echo(ns: &NetNs, to: Ipv4Addr, pace: Pace) -> Vec<Sample> {
+    let _stamping = stamping();
     ns.run(|| {
         let socket = icmp_socket().unwrap();
         stamp_arrivals(socket.as_raw_fd());
@@ -87,6 +105,7 @@ pub(crate) fn one_way(
     port: u16,
     pace: Pace,
 ) -> Vec<Sample> {
+    let _stamping = stamping();
     let goal = SocketAddrV4::new(to.1, port);
     let receiver = to.0.run(|| UdpSocket::bind(goal).unwrap()).unwrap();
     receiver.set_nonblocking(true).unwrap();

@@ -264,7 +264,14 @@ pub fn stamp(socket: &impl AsRawFd) {
 pub fn stamps_begin() -> std::net::UdpSocket {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
     stamp(&socket);
-    std::thread::sleep(Duration::from_millis(200));
+    let own = socket.local_addr().expect("an address");
+    eventually("the kernel stamps what arrives", || {
+        socket.send_to(&[0], own).expect("a datagram");
+        std::thread::sleep(Duration::from_millis(2));
+        let read = real_ns();
+        let (_, at) = receive(&socket, &mut [0; 8])?;
+        (at + 1_000_000 < read).then_some(())
+    });
     socket
 }
 

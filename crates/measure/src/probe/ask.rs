@@ -198,6 +198,7 @@ mod tests {
     /// and also where the other end has a clock of its own. No probe is lost, and none is ahead of the answer.
     #[test]
     fn answers_of_a_program_that_was_held_are_late_and_not_lost() {
+        let _stamping = crate::probe::stamped::stamping("127.0.0.1:0".parse().unwrap());
         for (at, is_apart) in [
             ("127.0.0.1:0", false),
             ("127.0.0.1:0", true),

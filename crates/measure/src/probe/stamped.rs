@@ -221,6 +221,25 @@ fn socket_address(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
     }
 }
 
+/// Returns a socket while which lives the kernel stamps what arrives. It begins some time after the first socket asks for it; until
+/// then it stamps what is read.
+#[cfg(test)]
+pub(crate) fn stamping(any: SocketAddr) -> Stamped {
+    let mut here = Stamped::bind(any).unwrap();
+    let there = UdpSocket::bind(any).unwrap();
+    let to = here.socket().local_addr().unwrap();
+    let stamps = (0..30_000).any(|_| {
+        there.send_to(&[7; 20], to).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        let read = mono_ns();
+        let came = here.take(&mut [0; 32]).unwrap();
+        came.is_some_and(|came| came.at_ns + 1_000_000 < read)
+    });
+    assert!(stamps, "the kernel stamps nothing");
+    while here.take(&mut [0; 32]).unwrap().is_some() {}
+    here
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,21 +248,11 @@ mod tests {
     #[test]
     fn a_datagram_says_when_it_came_not_when_it_was_read() {
         for any in ["127.0.0.1:0", "[::1]:0"] {
-            let mut here = Stamped::bind(any.parse().unwrap()).unwrap();
+            let mut here = stamping(any.parse().unwrap());
             let there = UdpSocket::bind(any).unwrap();
             let mut buffer = [0; 32];
             assert!(here.take(&mut buffer).unwrap().is_none());
             let to = here.socket().local_addr().unwrap();
-            // The kernel begins to stamp some time after the first socket asks for it. Until then it stamps what is read.
-            let stamps = (0..1_000).any(|_| {
-                there.send_to(&[7; 20], to).unwrap();
-                std::thread::sleep(Duration::from_millis(2));
-                let read = mono_ns();
-                let came = here.take(&mut buffer).unwrap();
-                came.is_some_and(|came| came.at_ns + 1_000_000 < read)
-            });
-            assert!(stamps, "the kernel stamps nothing");
-            while here.take(&mut buffer).unwrap().is_some() {}
             let before = mono_ns();
             there.send_to(&[7; 20], to).unwrap();
             let after = mono_ns();
