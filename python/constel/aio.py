@@ -153,6 +153,14 @@ class Node:
         """See `constel.Node.resume`."""
         return await _aside(self._node.resume)
 
+    async def remove(self, *, wait: bool = True) -> dict[str, Any]:
+        """See `constel.Node.remove`."""
+        return await _aside(self._node.remove, wait=wait)
+
+    async def add(self) -> dict[str, Any]:
+        """See `constel.Node.add`."""
+        return await _aside(self._node.add)
+
     async def attach(self, satellite: str, *, antenna: int | None = None) -> dict[str, Any]:
         """See `constel.Node.attach`."""
         return await _aside(self._node.attach, satellite, antenna=antenna)
