@@ -168,7 +168,6 @@ mod tests {
             Changes {
                 down: ports([0, 1]),
                 up: ports([2]),
-                ..none()
             }
         );
         // Break before make, and make before break.
