@@ -69,7 +69,7 @@ fn read_message(bytes: &[u8]) -> bool {
     let Ok(message) = Message::unpack(bytes) else {
         return false;
     };
-    // What was read may be longer than what may be sent.
+    // A message that was read may be longer than one that may be sent.
     if let Ok(packed) = message.pack() {
         assert_eq!(Message::unpack(&packed).ok(), Some(message));
     }

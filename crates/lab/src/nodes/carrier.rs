@@ -96,7 +96,7 @@ impl Wires {
 }
 
 /// Whether each followed port had a link in the topology before. A port without one has no carrier. At a handover a station's port
-/// keeps it: a daemon that sees it go says so in an LSA, and may tell its new neighbour only 5 s after that (MinLSInterval,
+/// keeps it: a daemon that sees it go announces that in an LSA, and the next LSA is at least 5 s later (MinLSInterval,
 /// RFC 2328, appendix B).
 #[derive(Debug)]
 struct Carriers {
