@@ -16,7 +16,7 @@ use super::series::Series;
 use crate::error::Error;
 
 /// Curves of single interfaces; all others are one.
-pub(super) const SINGLE: usize = 6;
+const SINGLE: usize = 6;
 
 /// Columns of 64-bit numbers, little-endian.
 pub(super) struct Column {
@@ -148,6 +148,36 @@ pub(super) fn last(folder: &Path, column: &str, width: usize) -> Result<Vec<u64>
     Ok(last)
 }
 
+/// Splits places into the [`SINGLE`] with the most, in order, and all others.
+pub(super) fn busiest(
+    mut places: Vec<usize>,
+    most: impl Fn(usize) -> u64,
+) -> (Vec<usize>, Vec<usize>) {
+    places.sort_by_key(|place| std::cmp::Reverse(most(*place)));
+    let others = places.split_off(places.len().min(SINGLE));
+    places.sort_unstable();
+    (places, others)
+}
+
+/// Returns a panel with a curve for each of the single places, and a dashed one for the others.
+pub(super) fn panel<'n>(
+    label: &str,
+    series: &[Series],
+    single: impl Iterator<Item = &'n str>,
+    others: usize,
+) -> Panel {
+    let rest = format!("{others} others together");
+    let names = single.map(|name| (name, Style::Line));
+    let drawn = series.iter().zip(names.chain([(&*rest, Style::Dashed)]));
+    Panel {
+        label: label.to_owned(),
+        curves: drawn
+            .filter_map(|(series, (name, style))| curve(name, series, style))
+            .collect(),
+        from_zero: true,
+    }
+}
+
 impl Run {
     /// Returns the picture of the traffic of interfaces over lab time: the six interfaces with most traffic separately, and
     /// all others together.
@@ -159,11 +189,8 @@ impl Run {
         let (width, names) = names(&folder)?;
         let received = last(&folder, "rx_bytes.u64", width)?;
         let sent = last(&folder, "tx_bytes.u64", width)?;
-        let mut places: Vec<usize> = names.keys().copied().collect();
-        places
-            .sort_by_key(|place| std::cmp::Reverse(received[*place].saturating_add(sent[*place])));
-        let others = places.split_off(places.len().min(SINGLE));
-        places.sort_unstable();
+        let all = names.keys().copied().collect();
+        let (places, others) = busiest(all, |place| received[place].saturating_add(sent[place]));
         let mut panels = Vec::new();
         for (column, label) in [
             ("tx_bytes.u64", "sent (Mbit/s)"),
@@ -171,18 +198,8 @@ impl Run {
         ] {
             // Mbit/s of bytes.
             let series = rates(&folder, column, width, (&places, &others), (8.0, 1e6))?;
-            let single = places
-                .iter()
-                .map(|place| (names[place].clone(), Style::Line));
-            let rest = (format!("{} others together", others.len()), Style::Dashed);
-            let drawn = series.iter().zip(single.chain([rest]));
-            panels.push(Panel {
-                label: label.to_owned(),
-                curves: drawn
-                    .filter_map(|(series, (name, style))| curve(&name, series, style))
-                    .collect(),
-                from_zero: true,
-            });
+            let single = places.iter().map(|place| names[place].as_str());
+            panels.push(panel(label, &series, single, others.len()));
         }
         Ok(Figure {
             title: self.titled("Traffic of interfaces"),

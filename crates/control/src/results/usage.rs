@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use constel_measure::plot::{Figure, Panel, Style};
+use constel_measure::plot::Figure;
 use constel_scenario::model::Sampled;
 
 use super::Run;
 use super::marks::LAB_TIME;
-use super::picture::curve;
-use super::ports::{Column, SINGLE, index, last, metric_file, metrics, rates};
+use super::ports::{Column, busiest, index, last, metric_file, metrics, panel, rates};
 use super::series::Series;
 use crate::error::Error;
 
@@ -66,10 +65,7 @@ impl Run {
             Some((metric, ..)) => last(&folder, &metric_file(metric), width)?,
             None => vec![0; width],
         };
-        let mut places: Vec<usize> = (0..width).collect();
-        places.sort_by_key(|place| std::cmp::Reverse(most[*place]));
-        let others = places.split_off(places.len().min(SINGLE));
-        places.sort_unstable();
+        let (places, others) = busiest((0..width).collect(), |place| most[place]);
         let mut panels = Vec::new();
         for (metric, label, divisor, grows) in drawn() {
             let (column, groups) = (metric_file(metric), (&places[..], &others[..]));
@@ -77,17 +73,8 @@ impl Run {
                 true => rates(&folder, &column, width, groups, (1.0, *divisor)),
                 false => levels(&folder, &column, width, groups, *divisor),
             }?;
-            let single = places.iter().map(|place| (&names[*place].0, Style::Line));
-            let rest = format!("{} others together", others.len());
-            let names = single.chain([(&rest, Style::Dashed)]);
-            let curves = series.iter().zip(names);
-            panels.push(Panel {
-                label: (*label).to_owned(),
-                curves: curves
-                    .filter_map(|(series, (name, style))| curve(name, series, style))
-                    .collect(),
-                from_zero: true,
-            });
+            let single = places.iter().map(|place| names[*place].0.as_str());
+            panels.push(panel(label, &series, single, others.len()));
         }
         Ok(Figure {
             title: self.titled("Resources that nodes use"),
